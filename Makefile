@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: MIT
+# The one entrance; meson and ninja do the work behind it. `make help` lists what there is.
+
+BUILD ?= build
+PREFIX ?= /usr/local
+DESTDIR ?=
+FUZZ_SECONDS ?= 30
+BENCH_ROUNDS ?= 300
+
+# Debian's own tools, whatever else the PATH may hold: they find Debian's Python modules.
+PYTHON ?= $(firstword $(wildcard /usr/bin/python3) python3)
+MESON ?= $(firstword $(wildcard /usr/bin/meson) meson)
+NINJA ?= ninja
+
+# Debian's directory for libraries; meson finds it by itself only where dpkg-dev is installed.
+MULTIARCH := $(shell $(CC) -print-multiarch 2>/dev/null)
+SETUP := --prefix=$(PREFIX) $(if $(MULTIARCH),--libdir=lib/$(MULTIARCH))
+
+MAKEFLAGS += --no-print-directory
+
+# Run a command and show what it says only if it fails.
+quietly = { said=$$($(1) 2>&1) || { echo "$$said" >&2; exit 1; }; }
+comma := ,
+
+.PHONY: all help deps demo test unit sanitize lint format bench fuzz install clean
+
+all: $(BUILD)/build.ninja ## build everything into build/ (the default)
+	@$(NINJA) -C $(BUILD)
+
+$(BUILD)/build.ninja:
+	@command -v $(MESON) $(NINJA) scdoc pkg-config >/dev/null || \
+		{ echo "make: the build needs packages that are not installed; run: make deps" >&2; exit 1; }
+	@$(call quietly,$(MESON) setup $(BUILD) $(SETUP))
+	@echo $(PREFIX) >$(BUILD)/.prefix
+
+# Unit tests need cmocka, which a plain build does without.
+$(BUILD)/.tests-enabled: | $(BUILD)/build.ninja
+	@$(call quietly,$(MESON) setup --reconfigure $(BUILD) -Dtests=enabled)
+	@touch $@
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+deps: ## install the Debian packages that the build needs (root or sudo)
+	@scripts/install-deps
+
+demo: deps all ## build and take a tour of real calls
+	@CALLBOX=$(CURDIR)/$(BUILD)/callbox scripts/demo
+
+test: ## build and run every test; ends with `N passed, N failed`
+	@scripts/install-deps --test
+	@$(MAKE) -s $(BUILD)/.tests-enabled && $(MAKE) all
+	@$(PYTHON) scripts/test --build $(BUILD)
+
+unit: ## build and run the unit tests alone
+	@scripts/install-deps --test
+	@$(MAKE) -s $(BUILD)/.tests-enabled && $(MAKE) all
+	@$(PYTHON) scripts/test --build $(BUILD) --only unit
+
+sanitize: ## unit tests and a short run of the suites under ASan and UBSan
+	@scripts/install-deps --test
+	@test -e build-sanitize/build.ninja || $(call quietly,$(MESON) setup build-sanitize \
+		-Dtests=enabled -Dstatic=false -Db_sanitize=address$(comma)undefined)
+	@$(NINJA) -C build-sanitize
+	@$(PYTHON) scripts/test --build build-sanitize --smoke
+
+lint: ## clang-format, clang-tidy, cppcheck, shellcheck, man pages, house rules
+	@scripts/install-deps --test --lint
+	@$(MAKE) -s $(BUILD)/.tests-enabled && $(MAKE) all
+	@$(PYTHON) scripts/lint --build $(BUILD)
+
+format: ## lay out the C sources by .clang-format
+	@clang-format -i $$(find src include tests bench examples -name '*.[ch]')
+
+bench: ## measure beside posix_spawn, bubblewrap and firejail; fails when the budget is missed
+	@scripts/install-deps --bench
+	@$(MAKE) all
+	@$(BUILD)/bench/bench --build $(BUILD) --results bench/results --rounds $(BENCH_ROUNDS)
+
+fuzz: ## fuzz each parser for FUZZ_SECONDS (30)
+	@scripts/install-deps --test
+	@scripts/fuzz $(FUZZ_SECONDS)
+
+install: all ## install under PREFIX (/usr/local), staged in DESTDIR
+	@test "$$(cat $(BUILD)/.prefix)" = "$(PREFIX)" || { \
+		$(call quietly,$(MESON) setup --reconfigure $(BUILD) $(SETUP)) && \
+		$(NINJA) -C $(BUILD) && echo $(PREFIX) >$(BUILD)/.prefix; }
+	@DESTDIR="$(DESTDIR)" $(MESON) install -C $(BUILD) --no-rebuild
+	@test -n "$(DESTDIR)" || ldconfig || true
+
+clean: ## remove what was built
+	@rm -rf $(BUILD) build-sanitize build-fuzz

@@ -1,0 +1,152 @@
+# bash completion for callbox                                          -*- shell-script -*-
+# SPDX-License-Identifier: MIT
+
+_callbox_guarantees='tree-kill files network syscalls privileges environment memory pids cpu
+        landlock cgroup'
+
+_callbox_policy_options='--workspace --read --write --hide --tmpfs --protect --unprotect --no-system
+        --net --env --timeout --cpu --memory --processes --file-size --open-files --tmp-size --output
+        --capture --allow-syscall --deny-syscall --on-denied --policy --require --best-effort --help'
+
+_callbox_run_options='--cwd --stdin --spec --tty -t --json --report --explain --quiet -q --sanitize'
+
+# Add what compgen finds for the current word.
+_callbox_offer()
+{
+        mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen "$@" -- "$cur")
+}
+
+# Options that take a value; all others stand alone.
+_callbox_takes_value()
+{
+        case $1 in
+        --workspace | --read | --write | --hide | --tmpfs | --protect | --unprotect | --net | --env | \
+                --timeout | --cpu | --memory | --processes | --file-size | --open-files | \
+                --tmp-size | --output | --capture | --allow-syscall | --deny-syscall | \
+                --on-denied | --policy | --require | --cwd | --stdin | --spec | --report)
+                return 0
+                ;;
+        esac
+        return 1
+}
+
+# Complete the value of option $1. True when there was such an option, even with nothing to offer.
+_callbox_value()
+{
+        case $1 in
+        --workspace | --cwd | --tmpfs)
+                _filedir -d
+                ;;
+        --read | --write | --hide | --report)
+                _filedir
+                ;;
+        --stdin)
+                _filedir
+                _callbox_offer -W 'none'
+                ;;
+        --policy | --spec)
+                _filedir json
+                ;;
+        --net)
+                _callbox_offer -W 'none loopback host'
+                ;;
+        --env)
+                _callbox_offer -A export
+                ;;
+        --on-denied)
+                _callbox_offer -W 'errno kill'
+                ;;
+        --require)
+                _callbox_offer -W "$_callbox_guarantees"
+                ;;
+        --cpu | --memory | --processes | --file-size | --open-files | --output)
+                _callbox_offer -W 'none'
+                ;;
+        *)
+                _callbox_takes_value "$1"
+                return
+                ;;
+        esac
+        return 0
+}
+
+_callbox()
+{
+        local cur prev words cword split
+        _init_completion -s -n : || return
+
+        local verb=${words[1]-}
+        if ((cword == 1)); then
+                _callbox_offer -W 'run doctor policy --help --version'
+                return
+        fi
+
+        local first=2 options
+        case $verb in
+        run)
+                options="$_callbox_policy_options $_callbox_run_options"
+                ;;
+        doctor)
+                _callbox_offer -W '--json --help'
+                return
+                ;;
+        policy)
+                if ((cword == 2)); then
+                        _callbox_offer -W 'check show schema --help'
+                        return
+                fi
+                case ${words[2]} in
+                check)
+                        if [[ $cur == -* ]]; then
+                                _callbox_offer -W '--help'
+                        else
+                                _filedir json
+                        fi
+                        return
+                        ;;
+                show)
+                        first=3
+                        options=$_callbox_policy_options
+                        ;;
+                *)
+                        return
+                        ;;
+                esac
+                ;;
+        *)
+                return
+                ;;
+        esac
+
+        # The first word that is neither an option nor the value of one starts the program.
+        local i
+        for ((i = first; i < cword; i++)); do
+                if [[ ${words[i]} == -- ]]; then
+                        ((i++))
+                        break
+                elif _callbox_takes_value "${words[i]}"; then
+                        # Where = breaks words it stands between the option and its value.
+                        [[ ${words[i + 1]-} == '=' ]] && ((i++))
+                        ((i++))
+                elif [[ ${words[i]} != -* ]]; then
+                        break
+                fi
+        done
+        if ((i < cword)) || [[ $verb == run && ${words[cword - 1]} == -- && $i -eq $cword ]]; then
+                [[ $verb == run ]] && _command_offset "$i"
+                return
+        fi
+
+        _callbox_value "$prev" && return
+        $split && return
+
+        if [[ $cur == -* ]]; then
+                _callbox_offer -W "$options"
+        elif [[ $verb == run ]]; then
+                _command_offset "$cword"
+        else
+                _filedir json
+        fi
+} && complete -F _callbox callbox
+
+# ex: filetype=sh

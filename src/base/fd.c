@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/* Descriptors and whole files. */
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+
+#include "base/base.h"
+
+/* The descriptor may be a caller's and non-blocking: then wait until it takes more. */
+static int wait_writable(int fd)
+{
+        struct pollfd poll_fd = { .fd = fd, .events = POLLOUT };
+
+        if (poll(&poll_fd, 1, -1) < 0 && errno != EINTR)
+                return -errno;
+        return 0;
+}
+
+int fd_write_all(int fd, const void *data, size_t length)
+{
+        const char *next = data;
+
+        while (length > 0) {
+                ssize_t n = write(fd, next, length);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0 && errno == EAGAIN) {
+                        int r = wait_writable(fd);
+
+                        if (r < 0)
+                                return r;
+                        continue;
+                }
+                if (n < 0)
+                        return -errno;
+                next += n;
+                length -= (size_t)n;
+        }
+        return 0;
+}
+
+/* Read to the end, or one byte past the limit, which tells that there is more. */
+static int read_up_to(int fd, size_t limit, struct buffer *buffer)
+{
+        char chunk[16 * KIB];
+
+        for (;;) {
+                size_t want = MIN(sizeof(chunk), limit + 1 - buffer->length);
+                ssize_t n = read(fd, chunk, want);
+                int r;
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return -errno;
+                r = buffer_add(buffer, chunk, (size_t)n);
+                if (r < 0)
+                        return r;
+                if (n == 0)
+                        return 0;
+                if (buffer->length > limit)
+                        return -EFBIG;
+        }
+}
+
+int file_read(int dirfd, const char *path, size_t limit, char **ret_data, size_t *ret_length)
+{
+        _cleanup_buffer_ struct buffer buffer = BUFFER_INIT;
+        _cleanup_fd_ int fd = -1;
+        int r;
+
+        fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+        if (fd < 0)
+                return -errno;
+        r = read_up_to(fd, MIN(limit, SIZE_MAX / 2), &buffer);
+        if (r < 0)
+                return r;
+        if (ret_length)
+                *ret_length = buffer.length;
+        *ret_data = TAKE_PTR(buffer.data);
+        return 0;
+}
+
+/* open() returns the lowest free number, so the first one above 2 says that 0 to 2 are taken. They
+ * are meant to be inherited, hence no O_CLOEXEC. Call it before there are threads. */
+int fd_reserve_stdio(void)
+{
+        for (;;) {
+                int fd = open("/dev/null", O_RDWR);
+
+                if (fd < 0)
+                        return -errno;
+                if (fd > STDERR_FILENO) {
+                        base_close(fd);
+                        return 0;
+                }
+        }
+}

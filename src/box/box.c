@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: MIT */
+/* The warden's side of a box: clone it, let it go, end it. */
+#include "box/box.h"
+
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <linux/sched.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "box/enter.h"
+#include "box/mapping.h"
+
+/* ---- Trees that a privileged warden hands in ---- */
+
+struct trees {
+        int *fds; /* one per step of the plan, -1 where there is none */
+        size_t n;
+        int mapping; /* the last one made: most plans need one only */
+        uid_t uid;
+        gid_t gid;
+};
+
+static void trees_close(struct trees *trees)
+{
+        for (size_t i = 0; i < trees->n; i++)
+                base_close(trees->fds[i]);
+        free(trees->fds);
+        base_close(trees->mapping);
+}
+
+static int map_tree(struct trees *trees, const struct plan *plan, const struct plan_step *step,
+                    int tree, cbx_error *error)
+{
+        int r = 0;
+
+        if (trees->mapping < 0 || trees->uid != step->uid || trees->gid != step->gid) {
+                base_close(trees->mapping);
+                trees->mapping = mapping_open(step->uid, step->gid, plan->host_uid, plan->host_gid);
+                trees->uid = step->uid;
+                trees->gid = step->gid;
+                r = trees->mapping < 0 ? trees->mapping : 0;
+        }
+        if (r == 0)
+                r = mapping_apply(tree, trees->mapping);
+        /* Some file systems cannot be mapped. Reading then depends on the files' own modes. */
+        if (r == -EINVAL && !step->writable)
+                return 0;
+        if (r < 0) {
+                error_set(error, r, step->where, "%s cannot be mapped to the box's id: %s",
+                          step->source, strerror(-r));
+                error_hint(error, "its file system or this kernel knows no id-mapped mounts; "
+                                  "use a directory on ext4, xfs or btrfs, or run as its owner");
+        }
+        return r;
+}
+
+/* Copies of the host's mounts, made from the plan's descriptors by one who may reach them. */
+static int trees_open(struct trees *trees, const struct plan *plan, cbx_error *error)
+{
+        trees->fds = malloc(plan->n_steps * sizeof(int));
+        if (!trees->fds)
+                return error_oom(error);
+        for (size_t i = 0; i < plan->n_steps; i++) {
+                const struct plan_step *step = &plan->steps[i];
+                int fd, r;
+
+                trees->fds[trees->n++] = -1;
+                if (step->kind != PLAN_TREE)
+                        continue;
+                fd = (int)syscall(SYS_open_tree, step->fd, "",
+                                  OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE |
+                                          AT_EMPTY_PATH);
+                if (fd < 0)
+                        return error_set(error, -errno, step->where ? step->where : "system",
+                                         "cannot copy the mounts of %s: %s", step->source,
+                                         strerror(errno));
+                trees->fds[i] = fd;
+                if (step->map) {
+                        r = map_tree(trees, plan, step, fd, error);
+                        if (r < 0)
+                                return r;
+                }
+        }
+        return 0;
+}
+
+/* ---- Making a box ---- */
+
+static uint64_t namespace_flags(const struct plan *plan)
+{
+        uint64_t flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWCGROUP;
+
+        if (box_fence(FENCE_PID))
+                flags |= CLONE_NEWPID;
+        if (box_fence(FENCE_IPC))
+                flags |= CLONE_NEWIPC;
+        if (box_fence(FENCE_UTS))
+                flags |= CLONE_NEWUTS;
+        if (plan->policy->network != POLICY_NETWORK_HOST && box_fence(FENCE_NET))
+                flags |= CLONE_NEWNET;
+        return flags;
+}
+
+/* The reasons for which a kernel refuses new namespaces, and what to do about each. */
+static int namespaces_refused(int code, cbx_error *error)
+{
+        error_set(error, -code, "namespaces", "the kernel refuses new namespaces: %s",
+                  strerror(code));
+        if (code == ENOSPC)
+                error_hint(error, "raise the sysctl user.max_user_namespaces; "
+                                  "`callbox doctor` shows what this host allows");
+        else if (code == EPERM)
+                error_hint(error, "allow unprivileged user namespaces (sysctl "
+                                  "kernel.unprivileged_userns_clone=1, or "
+                                  "kernel.apparmor_restrict_unprivileged_userns=0, or run the "
+                                  "container with a profile that permits them); see `callbox doctor`");
+        else if (code == EAGAIN)
+                error_hint(error, "the caller's limit on processes is reached (ulimit -u)");
+        return -code;
+}
+
+/* Clone init with all signals blocked: none may arrive between clone and exec. */
+static pid_t clone_init(const struct plan *plan, int cgroup, int *ret_pidfd)
+{
+        struct clone_args args = {
+                .flags = namespace_flags(plan) | CLONE_PIDFD,
+                .pidfd = (uint64_t)(uintptr_t)ret_pidfd,
+                .exit_signal = SIGCHLD,
+        };
+
+        if (cgroup >= 0) {
+                args.flags |= CLONE_INTO_CGROUP;
+                args.cgroup = (uint64_t)cgroup;
+        }
+        return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+}
+
+static int write_maps(const struct plan *plan, pid_t pid, int ids, cbx_error *error)
+{
+        int r = mapping_write(pid, !plan->privileged, PLAN_BOX_ID, plan->host_uid, PLAN_BOX_ID,
+                              plan->host_gid);
+
+        if (r == 0)
+                r = fd_write_all(ids, "i", 1);
+        if (r < 0) {
+                error_set(error, r, "namespaces", "cannot write the box's id maps: %s",
+                          strerror(-r));
+                error_hint(error, "see `callbox doctor`");
+        }
+        return r;
+}
+
+int box_prepare(const struct plan *plan, int cgroup, struct box *box, cbx_error *error)
+{
+        _cleanup_(trees_close) struct trees trees = { .mapping = -1 };
+        _cleanup_fd_ int ids_in = -1, ids_out = -1, warden = -1;
+        int control[2], start[2], ids[2], pidfd = -1, r;
+        sigset_t all, before;
+        struct child child;
+        pid_t pid;
+
+        if (plan->privileged) {
+                r = trees_open(&trees, plan, error);
+                if (r < 0)
+                        return r;
+        }
+        box->plan = plan;
+        box->page = mmap(NULL, sizeof(*box->page), PROT_READ | PROT_WRITE,
+                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        if (box->page == MAP_FAILED) {
+                box->page = NULL;
+                return error_oom(error);
+        }
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) < 0)
+                return error_set(error, -errno, "", "cannot make a socket: %s", strerror(errno));
+        box->control = control[0];
+        child = (struct child){ .plan = plan,
+                                .page = box->page,
+                                .control = control[1],
+                                .trees = trees.fds,
+                                .root = -1,
+                                .proc = -1,
+                                .notifier = -1,
+                                .pair = { -1, -1 },
+                                .main = -1 };
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, start) < 0) {
+                base_close(control[1]);
+                return error_set(error, -errno, "", "cannot make a socket: %s", strerror(errno));
+        }
+        box->start = start[0];
+        child.start = start[1];
+        warden = (int)syscall(SYS_pidfd_open, getpid(), 0);
+        if (warden < 0 || pipe2(ids, O_CLOEXEC) < 0) {
+                base_close(control[1]);
+                base_close(start[1]);
+                return error_set(error, -errno, "", "cannot make a pipe: %s", strerror(errno));
+        }
+        child.warden = warden;
+        child.ids = ids_in = ids[0];
+        ids_out = ids[1];
+
+        sigfillset(&all);
+        sigprocmask(SIG_SETMASK, &all, &before);
+        pid = clone_init(plan, cgroup, &pidfd);
+        if (pid == 0)
+                box_enter(&child);
+        r = pid < 0 ? -errno : 0;
+        sigprocmask(SIG_SETMASK, &before, NULL);
+        base_close(control[1]);
+        base_close(start[1]);
+        if (r < 0)
+                return namespaces_refused(-r, error);
+        box->pid = pid;
+        box->pidfd = pidfd;
+        return write_maps(plan, pid, ids_out, error);
+}
+
+/* ---- Starting the program ---- */
+
+static char *block_add(struct box_page *page, const void *data, size_t length, size_t align)
+{
+        size_t at = (page->block_used + align - 1) & ~(align - 1);
+        char *place;
+
+        if (at > sizeof(page->block) || length > sizeof(page->block) - at)
+                return NULL;
+        place = page->block + at;
+        if (data)
+                memcpy(place, data, length);
+        page->block_used = at + length;
+        return place;
+}
+
+static int block_add_strings(struct box_page *page, char **array, size_t *n, char *const *strings)
+{
+        for (; strings && *strings; strings++) {
+                char *copy = block_add(page, *strings, strlen(*strings) + 1, 1);
+
+                if (!copy)
+                        return -E2BIG;
+                array[(*n)++] = copy;
+        }
+        array[*n] = NULL;
+        return 0;
+}
+
+static size_t count_strings(char *const *strings)
+{
+        size_t n = 0;
+
+        while (strings && strings[n])
+                n++;
+        return n;
+}
+
+static bool named_in(const char *variable, char *const *environment)
+{
+        size_t n = strcspn(variable, "=");
+
+        for (; environment && *environment; environment++)
+                if (strncmp(*environment, variable, n) == 0 && (*environment)[n] == '=')
+                        return true;
+        return false;
+}
+
+/* Lay out argv and the environment in the page, where main finds them ready to use. */
+static int fill_block(struct box *box, const struct box_spec *spec)
+{
+        struct box_page *page = box->page;
+        size_t n = 0, n_own = count_strings(box->plan->environment);
+        size_t n_more = count_strings(spec->environment);
+        const char *directory = spec->directory ? spec->directory : box->plan->start_directory;
+        int r;
+
+        page->block_used = 0;
+        page->spec.argv = (char **)block_add(page, NULL, (count_strings(spec->argv) + 1) *
+                                                                 sizeof(char *), sizeof(char *));
+        page->spec.environment = (char **)block_add(page, NULL, (n_own + n_more + 1) *
+                                                                        sizeof(char *),
+                                                    sizeof(char *));
+        page->spec.directory = block_add(page, directory, strlen(directory) + 1, 1);
+        if (!page->spec.argv || !page->spec.environment || !page->spec.directory)
+                return -E2BIG;
+        r = block_add_strings(page, page->spec.argv, &n, spec->argv);
+        n = 0;
+        for (size_t i = 0; r == 0 && i < n_own; i++)
+                if (!named_in(box->plan->environment[i], spec->environment))
+                        r = block_add_strings(page, page->spec.environment, &n,
+                                              (char *[]){ box->plan->environment[i], NULL });
+        if (r == 0)
+                r = block_add_strings(page, page->spec.environment, &n, spec->environment);
+        return r;
+}
+
+static int send_go(int socket, const int *fds, unsigned n)
+{
+        char byte = BOX_GO;
+        struct iovec data = { &byte, 1 };
+        union {
+                char room[CMSG_SPACE(3 * sizeof(int))];
+                struct cmsghdr header;
+        } control = { 0 };
+        struct msghdr message = { .msg_iov = &data, .msg_iovlen = 1 };
+
+        if (n > 0) {
+                message.msg_control = control.room;
+                message.msg_controllen = CMSG_SPACE(n * sizeof(int));
+                control.header.cmsg_level = SOL_SOCKET;
+                control.header.cmsg_type = SCM_RIGHTS;
+                control.header.cmsg_len = CMSG_LEN(n * sizeof(int));
+                memcpy(CMSG_DATA(&control.header), fds, n * sizeof(int));
+        }
+        return sendmsg(socket, &message, MSG_NOSIGNAL) == 1 ? 0 : -errno;
+}
+
+int box_start(struct box *box, const struct box_spec *spec, const int stdio[3], cbx_error *error)
+{
+        struct box_page *page = box->page;
+        int r;
+
+        r = fill_block(box, spec);
+        if (r < 0) {
+                error_set(error, r, "argv", "the arguments and the environment are too long");
+                error_hint(error, "together they may take %d KiB; pass long input on stdin or in a "
+                                  "file", BOX_BLOCK_SIZE / 1024);
+                return r;
+        }
+        page->spec.memory = spec->limits.memory;
+        page->spec.processes = spec->limits.processes;
+        page->spec.cpu = spec->limits.cpu;
+        page->spec.tty = spec->tty;
+        page->spec.rows = spec->rows;
+        page->spec.columns = spec->columns;
+        r = send_go(box->start, stdio, spec->tty ? 0 : 3);
+        /* A box that failed meanwhile says so on its control socket. */
+        (void)!send(box->control, (char[]){ BOX_GO, 0 }, 2, MSG_NOSIGNAL);
+        return r == -EPIPE || r == -ECONNRESET ? 0 : r;
+}
+
+int box_receive_terminal(const struct box *box)
+{
+        char byte;
+        int fd, r = descriptor_receive(box->start, &fd, 1, &byte);
+
+        if (r <= 0)
+                return r < 0 ? r : -EPIPE;
+        return fd < 0 ? -EPROTO : fd;
+}
+
+void box_signal(struct box *box, int signal)
+{
+        if (box->control >= 0)
+                (void)!send(box->control, (char[]){ BOX_SIGNAL, (char)signal }, 2, MSG_NOSIGNAL);
+}
+
+void box_kill(struct box *box)
+{
+        if (box->pidfd >= 0)
+                (void)syscall(SYS_pidfd_send_signal, box->pidfd, SIGKILL, NULL, 0);
+}
+
+void box_free(struct box *box)
+{
+        siginfo_t info;
+
+        if (box->pidfd >= 0)
+                while (waitid(P_PIDFD, (id_t)box->pidfd, &info, WEXITED) < 0 && errno == EINTR)
+                        ;
+        box->pidfd = base_close(box->pidfd);
+        box->control = base_close(box->control);
+        box->start = base_close(box->start);
+        if (box->page)
+                munmap(box->page, sizeof(*box->page));
+        box->page = NULL;
+        box->pid = -1;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A box: one init process in namespaces of its own, below it the main process of exactly one call.
+ *
+ *   warden ──control──▶ init (pid 1 of the box)      says READY, ENDED or FAILED, one byte each
+ *          ──start────▶ main                         gets the descriptors 0, 1, 2 and the word to go
+ *          ═══page════  both                         the particulars (page.h)
+ *
+ * The warden is trusted and outside. From clone to exec the code of this folder runs in the
+ * child: async-signal-safe, nothing allocated, everything it needs lies ready in the plan. Init
+ * is trusted and stays; main stops being ours when it executes the program.
+ */
+#ifndef BOX_BOX_H
+#define BOX_BOX_H
+
+#include "box/page.h"
+#include "policy/plan.h"
+
+/* From init, one byte each; and to init, BOX_SIGNAL followed by the signal's number. */
+enum box_message {
+        BOX_READY = 'R',
+        BOX_ENDED = 'E',
+        BOX_FAILED = 'F',
+        BOX_GO = 'g',
+        BOX_SIGNAL = 's',
+};
+
+struct box {
+        const struct plan *plan;
+        struct box_page *page;
+        pid_t pid;    /* of init, on the host */
+        int pidfd;    /* of init */
+        int control;  /* from init */
+        int start;    /* to main */
+};
+
+#define BOX_INIT { .page = NULL, .pid = -1, .pidfd = -1, .control = -1, .start = -1 }
+
+/* The particulars of one call, as main needs them. */
+struct box_spec {
+        char *const *argv;
+        char *const *environment; /* added to the plan's, replacing the same names; may be NULL */
+        const char *directory;    /* NULL: the plan's */
+        bool tty;
+        unsigned short rows, columns;
+        struct policy_limits limits;
+};
+
+/* Build a box and let it wait one step before exec. Its messages come on box->control. */
+int box_prepare(const struct plan *plan, int cgroup_fd, struct box *box, cbx_error *error);
+
+/* Hand over the particulars and the standard descriptors, and let the program start. With a tty
+ * the descriptors are unused (-1) and main answers on box->start with the pty's master. */
+int box_start(struct box *box, const struct box_spec *spec, const int stdio[3], cbx_error *error);
+
+/* Send a signal to the program. */
+void box_signal(struct box *box, int signal);
+
+/* Kill everything in the box. Idempotent; the end shows on box->pidfd. */
+void box_kill(struct box *box);
+
+/* Reap init and free what the warden holds. The box must be dead or killed. */
+void box_free(struct box *box);
+
+/* Turn the failure in the page into words and a fix. */
+int box_explain_failure(const struct box *box, cbx_error *error);
+
+/* Receive the pty's master from main; -EAGAIN when it has not come yet. */
+int box_receive_terminal(const struct box *box);
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Between clone and exec: what the files of this folder offer each other. Everything declared
+ * here is async-signal-safe. A step returns 0, or a negative errno with the failure noted in the
+ * page by step_failed.
+ */
+#ifndef BOX_CHILD_H
+#define BOX_CHILD_H
+
+#include "box/box.h"
+#include "box/fences.h"
+
+/* What the child holds on its way. */
+struct child {
+        const struct plan *plan;
+        struct box_page *page;
+        int control;     /* init's end */
+        int start;       /* main's end */
+        int ids;         /* readable once the warden has written the id maps */
+        int warden;      /* pidfd of the warden: readable when it is gone */
+        const int *trees; /* one per step, handed in by a privileged warden; NULL otherwise */
+        int root;        /* the new root, while it is being built */
+        int proc;        /* the box's own /proc */
+        int pair[2];     /* between init and main: carries the notifier */
+        int notifier;    /* init: refused calls arrive here */
+        pid_t main;      /* init: main's pid */
+};
+
+static inline void text_copy(char *to, size_t room, const char *from)
+{
+        size_t i = 0;
+
+        for (; from && from[i] && i + 1 < room; i++)
+                to[i] = from[i];
+        to[i] = '\0';
+}
+
+/* Note what failed, for the warden to put into words. The first failure stays. */
+static inline int step_failed(struct child *child, const char *step, const char *detail, int error)
+{
+        struct box_failure *failure = &child->page->failure;
+
+        if (!failure->step) {
+                failure->error = error;
+                text_copy(failure->detail, sizeof(failure->detail), detail);
+                failure->step = step;
+        }
+        return -error;
+}
+
+int box_enter_identity(struct child *child);     /* identity.c */
+int box_enter_root(struct child *child);         /* root.c */
+int box_mount_proc(struct child *child);         /* proc.c */
+int box_mask_proc(struct child *child);          /* proc.c */
+int box_fill_dev(struct child *child);           /* dev.c */
+int box_enter_network(struct child *child);      /* network.c: loopback, hostname */
+int box_set_limits(struct child *child);         /* limits.c */
+int box_drop_privileges(struct child *child, bool init); /* privileges.c */
+int box_restrict_files(struct child *child);     /* landlock.c */
+int box_load_filter(struct child *child);        /* filter.c: sends the notifier to init */
+
+/* root.c, for the files that mount things into the new root */
+int root_new_tmpfs(struct child *child, uint64_t size, const char *mode);
+int root_open_target(struct child *child, const char *path, bool directory);
+int root_attach(struct child *child, int tree, int target, const char *path);
+int root_bind_host(struct child *child, const char *source, const char *target);
+
+_Noreturn void box_main(struct child *child); /* main.c: from fork to exec */
+_Noreturn void box_init(struct child *child); /* init.c: pid 1's life */
+
+int descriptor_send(int socket, int fd);    /* descriptor.c */
+int descriptor_receive(int socket, int *ret_fds, int n, char *ret_byte);
+
+#endif

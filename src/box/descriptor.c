@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/* Descriptors across sockets. */
+#include <string.h>
+#include <sys/socket.h>
+
+#include "box/child.h"
+
+#define DESCRIPTORS_MAX 4
+
+union control {
+        char room[CMSG_SPACE(DESCRIPTORS_MAX * sizeof(int))];
+        struct cmsghdr header;
+};
+
+int descriptor_send(int socket, int fd)
+{
+        char byte = 'd';
+        struct iovec data = { &byte, 1 };
+        union control control = { 0 };
+        struct msghdr message = { .msg_iov = &data, .msg_iovlen = 1 };
+
+        if (fd >= 0) {
+                message.msg_control = control.room;
+                message.msg_controllen = CMSG_SPACE(sizeof(int));
+                control.header.cmsg_level = SOL_SOCKET;
+                control.header.cmsg_type = SCM_RIGHTS;
+                control.header.cmsg_len = CMSG_LEN(sizeof(int));
+                memcpy(CMSG_DATA(&control.header), &fd, sizeof(int));
+        }
+        return sendmsg(socket, &message, MSG_NOSIGNAL) == 1 ? 0 : -errno;
+}
+
+/* Receive up to `n` descriptors, -1 for those that did not come. Returns 0 at the end of the
+ * connection, 1 for a message. */
+int descriptor_receive(int socket, int *ret_fds, int n, char *ret_byte)
+{
+        char byte = 0;
+        struct iovec data = { &byte, 1 };
+        union control control;
+        struct msghdr message = { .msg_iov = &data,
+                                  .msg_iovlen = 1,
+                                  .msg_control = control.room,
+                                  .msg_controllen = sizeof(control.room) };
+        struct cmsghdr *header;
+        ssize_t got;
+
+        do
+                got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+        while (got < 0 && errno == EINTR);
+        if (got < 0)
+                return -errno;
+        for (int i = 0; i < n; i++)
+                ret_fds[i] = -1;
+        header = CMSG_FIRSTHDR(&message);
+        if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
+                size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+                for (size_t i = 0; i < count; i++) {
+                        int fd;
+
+                        memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof(int));
+                        if (i < (size_t)n)
+                                ret_fds[i] = fd;
+                        else
+                                base_close(fd);
+                }
+        }
+        *ret_byte = byte;
+        return got > 0;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/* Fence: /dev. Five harmless devices, private terminals, private shared memory. */
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "box/child.h"
+
+static const char *const devices[] = {
+        "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty",
+};
+
+static const struct {
+        const char *name, *target;
+} links[] = {
+        { "dev/fd", "/proc/self/fd" },       { "dev/stdin", "/proc/self/fd/0" },
+        { "dev/stdout", "/proc/self/fd/1" }, { "dev/stderr", "/proc/self/fd/2" },
+        { "dev/ptmx", "pts/ptmx" },
+};
+
+static int mount_terminals(struct child *child)
+{
+        _cleanup_fd_ int fs = -1, tree = -1, target = -1;
+
+        fs = (int)syscall(SYS_fsopen, "devpts", FSOPEN_CLOEXEC);
+        if (fs < 0 ||
+            syscall(SYS_fsconfig, fs, FSCONFIG_SET_FLAG, "newinstance", NULL, 0) < 0 ||
+            syscall(SYS_fsconfig, fs, FSCONFIG_SET_STRING, "ptmxmode", "0666", 0) < 0 ||
+            syscall(SYS_fsconfig, fs, FSCONFIG_SET_STRING, "mode", "0620", 0) < 0 ||
+            syscall(SYS_fsconfig, fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+                return step_failed(child, "make private terminals", NULL, errno);
+        tree = (int)syscall(SYS_fsmount, fs, FSMOUNT_CLOEXEC,
+                            MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
+        if (tree < 0)
+                return step_failed(child, "mount private terminals", NULL, errno);
+        target = root_open_target(child, "dev/pts", true);
+        if (target < 0)
+                return target;
+        return root_attach(child, tree, target, "/dev/pts");
+}
+
+static int mount_shared_memory(struct child *child)
+{
+        _cleanup_fd_ int tree = -1, target = -1;
+
+        tree = root_new_tmpfs(child, child->plan->policy->limits.tmp_size, "01777");
+        if (tree < 0)
+                return tree;
+        target = root_open_target(child, "dev/shm", true);
+        if (target < 0)
+                return target;
+        return root_attach(child, tree, target, "/dev/shm");
+}
+
+int box_fill_dev(struct child *child)
+{
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < ARRAY_SIZE(devices); i++)
+                r = root_bind_host(child, devices[i], devices[i]);
+        if (r == 0)
+                r = mount_terminals(child);
+        if (r == 0)
+                r = mount_shared_memory(child);
+        for (size_t i = 0; r == 0 && i < ARRAY_SIZE(links); i++)
+                if (symlinkat(links[i].target, child->root, links[i].name) < 0)
+                        r = step_failed(child, "make a link", links[i].name, errno);
+        return r;
+}

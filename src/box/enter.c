@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The order of isolation. The child has just been cloned into its namespaces and runs as pid 1 of
+ * the box; the fences below are put up from the outermost to the innermost. Main, which init
+ * starts in the end, adds the last ones: session, limits, privileges, Landlock, system calls,
+ * descriptors (main.c).
+ */
+#include "box/enter.h"
+
+#include <sys/syscall.h>
+
+_Noreturn void box_enter(struct child *child)
+{
+        const char failed = BOX_FAILED;
+        int r;
+
+        r = box_enter_identity(child);
+        if (r == 0)
+                r = box_enter_root(child);
+        if (r == 0)
+                r = box_enter_network(child);
+        if (r == 0)
+                box_init(child);
+        (void)!write(child->control, &failed, 1);
+        syscall(SYS_exit_group, 1);
+        __builtin_unreachable();
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* Fence: system calls. The last one: after it main can do only what the program may do. */
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <sys/syscall.h>
+
+#include "box/child.h"
+
+int box_load_filter(struct child *child)
+{
+        struct sock_fprog program = { child->plan->filter_length,
+                                      (struct sock_filter *)child->plan->filter };
+        unsigned flags = SECCOMP_FILTER_FLAG_NEW_LISTENER;
+        _cleanup_fd_ int notifier = -1;
+        int r;
+
+        /* With it, a signal does not take a call away from init once it looks at it (5.19). */
+        notifier = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+                                flags | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, &program);
+        if (notifier < 0 && errno == EINVAL)
+                notifier = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
+        if (notifier < 0)
+                return step_failed(child, "load the system call filter", NULL, errno);
+        r = descriptor_send(child->pair[1], notifier);
+        if (r < 0)
+                return step_failed(child, "hand the notifier to init", NULL, -r);
+
+        /* Assert, don't hope: the refusal travels through the notifier and back. */
+        if (box_fence(FENCE_SYSCALLS) && syscall(SYS_unshare, CLONE_NEWUSER) == 0)
+                return step_failed(child, "see a forbidden call refused", "unshare", EPERM);
+        return 0;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* Fence: ids. The box is one unprivileged host id, known inside as PLAN_BOX_ID. */
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include "box/child.h"
+
+/* If the host runs out of memory, a box dies before anything that matters. Done while the host's
+ * /proc is still there and its files are still this process's own. */
+static int offer_to_oom_killer(struct child *child)
+{
+        _cleanup_fd_ int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+        if (fd < 0 || write(fd, "800", 3) != 3)
+                return step_failed(child, "offer the box to the OOM killer", NULL, errno);
+        return 0;
+}
+
+/* Wait for the warden to write the id maps, then become that id. Until here a root's child still
+ * is host root without any capability outside its new user namespace. */
+int box_enter_identity(struct child *child)
+{
+        char byte;
+        ssize_t n;
+        int r = offer_to_oom_killer(child);
+
+        if (r < 0)
+                return r;
+        do
+                n = read(child->ids, &byte, 1);
+        while (n < 0 && errno == EINTR);
+        if (n != 1)
+                return step_failed(child, "wait for the id maps", NULL, n < 0 ? errno : EPIPE);
+        child->ids = base_close(child->ids);
+
+        /* Raw calls: the wrappers of the C library would talk to threads that are not here. */
+        if (child->plan->privileged && syscall(SYS_setgroups, 0, NULL) < 0)
+                return step_failed(child, "leave the caller's groups", NULL, errno);
+        if (syscall(SYS_setresgid, PLAN_BOX_ID, PLAN_BOX_ID, PLAN_BOX_ID) < 0)
+                return step_failed(child, "become the box's group", NULL, errno);
+        if (syscall(SYS_setresuid, PLAN_BOX_ID, PLAN_BOX_ID, PLAN_BOX_ID) < 0)
+                return step_failed(child, "become the box's user", NULL, errno);
+        /* /proc/1 is nobody's to look into. */
+        if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+                return step_failed(child, "close init to its children", NULL, errno);
+        return 0;
+}

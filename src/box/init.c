@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Pid 1 of a box. It starts main, reaps whatever is orphaned, answers refused system calls, looks
+ * at what the tree uses, and ends the box: when main has ended, when a limit is hit, or when the
+ * warden is gone. Its own death takes the whole box along, whatever it was doing.
+ */
+#include "box/init.h"
+
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+
+uint64_t init_now(void)
+{
+        struct timespec time;
+
+        clock_gettime(CLOCK_MONOTONIC, &time);
+        return (uint64_t)time.tv_sec * NSEC_PER_SEC + (uint64_t)time.tv_nsec;
+}
+
+static void tell(struct child *child, char message)
+{
+        ssize_t n;
+
+        do
+                n = send(child->control, &message, 1, MSG_NOSIGNAL);
+        while (n < 0 && errno == EINTR);
+}
+
+static void note_status(struct child *child, pid_t pid, int status)
+{
+        if (pid == child->main) {
+                child->page->status = status;
+                child->main = -1;
+        }
+}
+
+/*
+ * The end: nothing that main started outlives it. One kill(-1) suffices: the kernel sends it to
+ * every process of the namespace at once, and a fork under way is given up.
+ */
+static _Noreturn void end(struct child *child, enum box_verdict verdict)
+{
+        int status;
+        pid_t pid;
+
+        child->page->verdict = verdict;
+        if (getpid() == 1 && box_fence(FENCE_TREE_KILL))
+                kill(-1, SIGKILL);
+        else if (child->main > 0)
+                kill(child->main, SIGKILL);
+        if (box_fence(FENCE_TREE_KILL))
+                while ((pid = (pid_t)syscall(SYS_wait4, -1, &status, __WALL, NULL)) > 0 ||
+                       errno == EINTR)
+                        note_status(child, pid, status);
+        getrusage(RUSAGE_CHILDREN, &child->page->usage);
+        child->page->ended = init_now();
+        tell(child, child->page->failure.step && !child->page->exec_failed ? BOX_FAILED
+                                                                          : BOX_ENDED);
+        /* In the test build that leaves the killing out, stay until the warden ends the box. */
+        while (!box_fence(FENCE_TREE_KILL) && recv(child->control, &status, 1, 0) > 0)
+                ;
+        syscall(SYS_exit_group, 0);
+        __builtin_unreachable();
+}
+
+static void reap(struct child *child, int signals)
+{
+        char drained[512];
+        int status;
+        pid_t pid;
+
+        (void)!read(signals, drained, sizeof(drained));
+        while ((pid = (pid_t)syscall(SYS_wait4, -1, &status, __WALL | WNOHANG, NULL)) > 0)
+                note_status(child, pid, status);
+}
+
+/* Close every descriptor but these. */
+static void keep_only(int *fds, unsigned n)
+{
+        unsigned from = 0;
+
+        for (unsigned i = 0; i < n; i++) { /* in ascending order */
+                unsigned least = i;
+                int fd;
+
+                for (unsigned j = i + 1; j < n; j++)
+                        if (fds[j] < fds[least])
+                                least = j;
+                fd = fds[least];
+                fds[least] = fds[i];
+                fds[i] = fd;
+                if (fd < 0)
+                        continue;
+                if ((unsigned)fd > from)
+                        syscall(SYS_close_range, from, (unsigned)fd - 1, 0);
+                from = (unsigned)fd + 1;
+        }
+        syscall(SYS_close_range, from, ~0U, 0);
+}
+
+static int start_main(struct child *child)
+{
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, child->pair) < 0)
+                return step_failed(child, "connect init and main", NULL, errno);
+        child->main = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+        if (child->main == 0)
+                box_main(child);
+        if (child->main < 0)
+                return step_failed(child, "start the main process", NULL, errno);
+        child->pair[1] = base_close(child->pair[1]);
+        return 0;
+}
+
+/* The loop. Everything that can happen to a box is one of these five descriptors or the time. */
+static _Noreturn void live(struct child *child, int signals)
+{
+        enum { SIGNALS, NOTIFIER, WARDEN, CONTROL, MAIN_READY, N_WATCHED };
+        struct pollfd fds[N_WATCHED] = {
+                [SIGNALS] = { .fd = signals, .events = POLLIN },
+                [NOTIFIER] = { .fd = child->notifier, .events = POLLIN },
+                [WARDEN] = { .fd = child->warden, .events = POLLIN },
+                [CONTROL] = { .fd = child->control, .events = POLLIN },
+                [MAIN_READY] = { .fd = child->pair[0], .events = POLLIN },
+        };
+        enum box_verdict verdict = BOX_OK;
+        bool watching = false; /* from the word to go, which the warden sends here as well */
+        uint64_t next = 0;
+        char order[2];
+
+        for (;;) {
+                uint64_t now = init_now();
+                struct timespec wait;
+
+                if (watching && now >= next)
+                        verdict = watch_tree(child, now, &next);
+                if (verdict != BOX_OK)
+                        end(child, verdict);
+                wait = (struct timespec){ .tv_nsec = next > now ? (long)(next - now) : 0 };
+                if (ppoll(fds, N_WATCHED, watching ? &wait : NULL, NULL) < 0 && errno != EINTR)
+                        end(child, BOX_OK);
+                if (fds[WARDEN].revents ||
+                    (fds[CONTROL].revents && recv(child->control, order, 2, 0) <= 0))
+                        syscall(SYS_exit_group, 0);
+                if (fds[CONTROL].revents && order[0] == BOX_GO)
+                        watching = box_fence(FENCE_WATCH);
+                else if (fds[CONTROL].revents && order[0] == BOX_SIGNAL && child->main > 0)
+                        kill(child->main, order[1]);
+                if (fds[NOTIFIER].revents & POLLIN)
+                        verdict = notify_serve(child);
+                else if (fds[NOTIFIER].revents)
+                        fds[NOTIFIER].fd = -1; /* nobody is left under the filter */
+                if (fds[MAIN_READY].revents) {
+                        fds[MAIN_READY].fd = -1;
+                        tell(child, BOX_READY);
+                }
+                if (fds[SIGNALS].revents)
+                        reap(child, signals);
+                if (child->main < 0)
+                        end(child, BOX_OK);
+        }
+}
+
+_Noreturn void box_init(struct child *child)
+{
+        uint64_t mask = 1ULL << (SIGCHLD - 1);
+        int signals = -1, r;
+        char byte;
+
+        r = start_main(child);
+        if (r == 0 && box_fence(FENCE_PRIVILEGES))
+                r = box_drop_privileges(child, true);
+        if (r == 0) {
+                signals = (int)syscall(SYS_signalfd4, -1, &mask, sizeof(mask),
+                                       O_CLOEXEC | O_NONBLOCK);
+                if (signals < 0)
+                        r = step_failed(child, "watch for signals", NULL, errno);
+        }
+        if (r < 0) {
+                tell(child, BOX_FAILED);
+                syscall(SYS_exit_group, 1);
+        }
+        keep_only((int[]){ child->control, child->warden, child->pair[0], child->proc, signals },
+                  5);
+        child->notifier = -1;
+        if (box_fence(FENCE_SYSCALLS) &&
+            descriptor_receive(child->pair[0], &child->notifier, 1, &byte) < 0)
+                end(child, BOX_OK);
+        live(child, signals);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* What the parts of init offer each other. Async-signal-safe, all of it. */
+#ifndef BOX_INIT_H
+#define BOX_INIT_H
+
+#include "box/child.h"
+
+/* Answer one refused or watched call. Returns BOX_DENIED when it is to end the call. */
+enum box_verdict notify_serve(struct child *child); /* notify.c */
+
+/* Note a refused path, address or name in the page, counting what is there already. */
+void notify_trace(struct box_page *page, enum box_trace_kind kind, const char *text, int error);
+
+/* Look at the whole tree: what it uses, whether that is too much, and when to look again. */
+enum box_verdict watch_tree(struct child *child, uint64_t now, uint64_t *ret_next); /* watch.c */
+
+uint64_t init_now(void);
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* Fence: limits that the kernel keeps by itself. What a tree may use as a whole is watch.c's. */
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+#include "box/child.h"
+
+/* Lower one limit; one that is lower already stays. */
+static int lower(struct child *child, int resource, rlim_t value)
+{
+        struct rlimit limit;
+
+        if (syscall(SYS_prlimit64, 0, resource, NULL, &limit) < 0)
+                return step_failed(child, "read a limit", NULL, errno);
+        limit.rlim_max = MIN(limit.rlim_max, value);
+        limit.rlim_cur = MIN(limit.rlim_cur, limit.rlim_max);
+        if (syscall(SYS_prlimit64, 0, resource, &limit, NULL) < 0)
+                return step_failed(child, "set a limit", NULL, errno);
+        return 0;
+}
+
+int box_set_limits(struct child *child)
+{
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < child->plan->n_rlimits; i++)
+                r = lower(child, child->plan->rlimits[i].resource, child->plan->rlimits[i].value);
+        return r;
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/* The main process: the last fences, the wait for the word to go, exec. */
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <termios.h>
+#include <time.h>
+
+#include "box/child.h"
+
+#define SIGNALS 64
+
+/* Signals as a program expects to find them. */
+static void reset_signals(void)
+{
+        struct {
+                void *handler;
+                unsigned long flags;
+                void *restorer;
+                uint64_t mask;
+        } standard = { 0 };
+        uint64_t none = 0;
+
+        for (int n = 1; n <= SIGNALS; n++)
+                syscall(SYS_rt_sigaction, n, &standard, NULL, sizeof(none));
+        syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof(none));
+}
+
+static int take_descriptors(struct child *child, const int stdio[3])
+{
+        for (int i = 0; i < 3; i++)
+                if (syscall(SYS_dup3, stdio[i], i, 0) < 0)
+                        return step_failed(child, "take the standard descriptors", NULL, errno);
+        return 0;
+}
+
+/* A terminal of the box's own: the warden gets the master, the program the other end. */
+static int open_terminal(struct child *child, int stdio[3])
+{
+        struct winsize size = { .ws_row = child->page->spec.rows,
+                                .ws_col = child->page->spec.columns };
+        _cleanup_fd_ int master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
+        int unlock = 0, slave;
+
+        if (master < 0 || ioctl(master, TIOCSPTLCK, &unlock) < 0)
+                return step_failed(child, "make a terminal", NULL, errno);
+        slave = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+        if (slave < 0)
+                return step_failed(child, "open the terminal", NULL, errno);
+        if (size.ws_row && size.ws_col)
+                ioctl(master, TIOCSWINSZ, &size);
+        if (descriptor_send(child->start, master) < 0)
+                return step_failed(child, "hand out the terminal", NULL, errno);
+        if (ioctl(slave, TIOCSCTTY, 0) < 0)
+                return step_failed(child, "take the terminal", NULL, errno);
+        for (int i = 0; i < 3; i++)
+                stdio[i] = slave;
+        return 0;
+}
+
+static uint64_t now(void)
+{
+        struct timespec time;
+
+        clock_gettime(CLOCK_MONOTONIC, &time);
+        return (uint64_t)time.tv_sec * NSEC_PER_SEC + (uint64_t)time.tv_nsec;
+}
+
+/* Execute the program, looking for it along the box's own PATH when its name has no slash. */
+static int execute(struct child *child)
+{
+        char *const *argv = child->page->spec.argv, *const *environment = child->page->spec.environment;
+        const char *path = NULL;
+        char candidate[4096];
+        int error = ENOENT;
+
+        atomic_store(&child->page->started, now());
+        if (strchr(argv[0], '/')) {
+                syscall(SYS_execve, argv[0], argv, environment);
+                return errno;
+        }
+        for (char *const *v = environment; *v; v++)
+                if (strncmp(*v, "PATH=", 5) == 0)
+                        path = *v + 5;
+        while (path && *path) {
+                size_t n = strcspn(path, ":"), length = strlen(argv[0]);
+
+                if (n > 0 && path[0] == '/' && n + length + 2 <= sizeof(candidate)) {
+                        memcpy(candidate, path, n);
+                        candidate[n] = '/';
+                        memcpy(candidate + n + 1, argv[0], length + 1);
+                        syscall(SYS_execve, candidate, argv, environment);
+                        if (errno != ENOENT && errno != ENOTDIR && errno != EACCES)
+                                return errno;
+                        if (errno == EACCES)
+                                error = EACCES;
+                }
+                path += n + (path[n] == ':');
+        }
+        return error;
+}
+
+static int enter(struct child *child)
+{
+        int r = 0;
+
+        if (box_fence(FENCE_SESSION) && setsid() < 0)
+                return step_failed(child, "start a session", NULL, errno);
+        if (box_fence(FENCE_RLIMITS))
+                r = box_set_limits(child);
+        if (r == 0 && box_fence(FENCE_PRIVILEGES))
+                r = box_drop_privileges(child, false);
+        if (r == 0 && box_fence(FENCE_LANDLOCK) && box_fence(FENCE_ROOT))
+                r = box_restrict_files(child);
+        if (r == 0 && box_fence(FENCE_SYSCALLS))
+                r = box_load_filter(child);
+        return r;
+}
+
+_Noreturn void box_main(struct child *child)
+{
+        int stdio[3] = { -1, -1, -1 }, r;
+        char byte;
+
+        child->pair[0] = base_close(child->pair[0]);
+        r = enter(child);
+        if (r < 0)
+                syscall(SYS_exit_group, 1);
+        child->pair[1] = base_close(child->pair[1]); /* tells init that main is ready */
+
+        if (descriptor_receive(child->start, stdio, 3, &byte) <= 0)
+                syscall(SYS_exit_group, 1);
+        if (child->page->spec.tty)
+                r = open_terminal(child, stdio);
+        if (r == 0)
+                r = take_descriptors(child, stdio);
+        if (r == 0 && syscall(SYS_chdir, child->page->spec.directory) < 0)
+                r = step_failed(child, "enter the start directory", child->page->spec.directory,
+                                errno);
+        if (r == 0 && box_fence(FENCE_DESCRIPTORS) && syscall(SYS_close_range, 3, ~0U, 0) < 0)
+                r = step_failed(child, "close inherited descriptors", NULL, errno);
+        if (r == 0) {
+                reset_signals();
+                r = execute(child);
+                child->page->exec_failed = true;
+                step_failed(child, "execute", child->page->spec.argv[0], r);
+        }
+        syscall(SYS_exit_group, 1);
+        __builtin_unreachable();
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Refused system calls. The filter lets allowed calls through by itself; all others arrive here.
+ * They are counted and answered with an errno. A refused call is never told to continue.
+ */
+#include <linux/seccomp.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+#include "box/guard.h"
+#include "box/init.h"
+#include "policy/syscalls.h"
+
+static void count(struct box_page *page, uint32_t arch, int number, int error)
+{
+        for (uint32_t i = 0; i < page->n_denials; i++) {
+                struct box_denial *denial = &page->denials[i];
+
+                if (denial->number == number && denial->arch == arch) {
+                        denial->count++;
+                        return;
+                }
+        }
+        if (page->n_denials == BOX_DENIALS_MAX) {
+                page->denials_lost++;
+                return;
+        }
+        page->denials[page->n_denials++] =
+                (struct box_denial){ .arch = arch, .number = number, .error = error, .count = 1 };
+}
+
+void notify_trace(struct box_page *page, enum box_trace_kind kind, const char *text, int error)
+{
+        for (uint32_t i = 0; i < page->n_traces; i++) {
+                struct box_trace *trace = &page->traces[i];
+
+                if (trace->kind == kind && strncmp(trace->text, text, BOX_TRACE_TEXT - 1) == 0) {
+                        trace->count++;
+                        return;
+                }
+        }
+        if (page->n_traces == BOX_TRACES_MAX) {
+                page->traces_lost++;
+                return;
+        }
+        text_copy(page->traces[page->n_traces].text, BOX_TRACE_TEXT, text);
+        page->traces[page->n_traces].kind = kind;
+        page->traces[page->n_traces].error = error;
+        page->traces[page->n_traces++].count = 1;
+}
+
+enum box_verdict notify_serve(struct child *child)
+{
+        union {
+                struct seccomp_notif call;
+                char room[256]; /* a newer kernel's struct may be longer */
+        } in;
+        union {
+                struct seccomp_notif_resp answer;
+                char room[256];
+        } out;
+
+        memset(&in, 0, sizeof(in));
+        memset(&out, 0, sizeof(out));
+        if (ioctl(child->notifier, SECCOMP_IOCTL_NOTIF_RECV, &in) < 0)
+                return BOX_OK; /* the caller is dead */
+        if (guard_serve(child, &in.call))
+                return BOX_OK;
+
+        out.answer.id = in.call.id;
+        out.answer.error = -syscalls_errno(in.call.data.arch, in.call.data.nr);
+        /* Before the start only main's own proof that the filter works comes by. */
+        if (atomic_load(&child->page->started) != 0) {
+                count(child->page, in.call.data.arch, in.call.data.nr, -out.answer.error);
+                if (child->plan->policy->refusal == POLICY_REFUSE_KILL)
+                        return BOX_DENIED;
+        }
+        (void)ioctl(child->notifier, SECCOMP_IOCTL_NOTIF_SEND, &out);
+        return BOX_OK;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The page: memory that the warden shares with a box's init and, until it executes the program,
+ * with main. The program itself never sees it. Init and main write what came of the call, the
+ * warden writes what is to be started; messages on sockets only say "look".
+ */
+#ifndef BOX_PAGE_H
+#define BOX_PAGE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#define BOX_DENIALS_MAX 64
+#define BOX_TRACES_MAX 128
+#define BOX_TRACE_TEXT 240
+#define BOX_BLOCK_SIZE (1024 * 1024)
+
+/* Why init ended the call by itself. */
+enum box_verdict { BOX_OK, BOX_MEMORY, BOX_CPU, BOX_PIDS, BOX_DENIED };
+
+/* A step of the set-up that failed. The texts of `step` are constants of the program, which the
+ * box shares with the warden, so the pointer means the same in both. */
+struct box_failure {
+        const char *step;
+        int error;
+        char detail[256];
+};
+
+/* A system call that was refused. */
+struct box_denial {
+        uint32_t arch;
+        int number;
+        int error;
+        uint64_t count;
+};
+
+/* A path or address that was refused. */
+enum box_trace_kind { BOX_TRACE_FILE, BOX_TRACE_WRITE, BOX_TRACE_CONNECT, BOX_TRACE_PROTECTED };
+struct box_trace {
+        enum box_trace_kind kind;
+        int error;
+        uint64_t count;
+        char text[BOX_TRACE_TEXT];
+};
+
+struct box_page {
+        /* written by init and main */
+        struct box_failure failure;
+        bool exec_failed; /* everything was set up, but the program cannot be executed */
+        _Atomic uint64_t started; /* when the program was executed, 0 before; CLOCK_MONOTONIC */
+        uint64_t ended;
+        int status; /* of main, as from wait(2) */
+        enum box_verdict verdict;
+        struct rusage usage;     /* of all that ended, main included */
+        uint64_t cpu;            /* nanoseconds, highest seen for the tree */
+        uint64_t memory_peak;    /* bytes, whole tree, as sampled or of the largest process */
+        uint64_t processes_peak; /* processes and threads without init */
+        struct box_denial denials[BOX_DENIALS_MAX];
+        uint32_t n_denials;
+        uint64_t denials_lost; /* calls of further kinds, beyond the table */
+        struct box_trace traces[BOX_TRACES_MAX];
+        uint32_t n_traces;
+        uint64_t traces_lost;
+        int landlock_abi; /* what was really enforced */
+        /* written by the warden before it says go */
+        struct {
+                uint64_t memory, processes;
+                double cpu;
+                bool tty;
+                unsigned short rows, columns;
+                char *directory;
+                char **argv, **environment; /* into block */
+        } spec;
+        size_t block_used;
+        char block[BOX_BLOCK_SIZE];
+};
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* Fence: privileges. Every capability leaves every set, and no exec brings one back. */
+#include <linux/capability.h>
+#include <linux/securebits.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include "box/child.h"
+
+#define SECUREBITS                                                                                 \
+        (SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |                           \
+         SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE |   \
+         SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED)
+
+/* Init keeps the right to look at the memory of the box's processes: it adds it up (watch.c) and
+ * reads the names in refused calls. It means nothing outside the box's user namespace. */
+#define KEPT_BY_INIT (1U << CAP_SYS_PTRACE)
+
+int box_drop_privileges(struct child *child, bool init)
+{
+        struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+        struct __user_cap_data_struct sets[2] = { 0 };
+
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+                return step_failed(child, "forbid new privileges", NULL, errno);
+        if (!init) {
+                if (prctl(PR_SET_SECUREBITS, SECUREBITS, 0, 0, 0) < 0)
+                        return step_failed(child, "lock the secure bits", NULL, errno);
+                for (int cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
+                        if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
+                                return step_failed(child, "drop a capability from the bounding set",
+                                                   NULL, errno);
+        }
+        if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
+                return step_failed(child, "clear the ambient capabilities", NULL, errno);
+        if (init)
+                sets[0].effective = sets[0].permitted = KEPT_BY_INIT;
+        if (syscall(SYS_capset, &header, sets) < 0)
+                return step_failed(child, "drop the capabilities", NULL, errno);
+
+        /* Assert, don't hope. */
+        if (syscall(SYS_capget, &header, sets) < 0 ||
+            sets[0].permitted != (init ? KEPT_BY_INIT : 0) || sets[1].permitted != 0)
+                return step_failed(child, "see the capabilities gone", NULL, EPERM);
+        return 0;
+}

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Fence: files. A tmpfs becomes the root; what the plan names is mounted into it by descriptor;
+ * then the host's tree is detached. What is not named does not exist.
+ *
+ * Nothing is ever created on the host: a mount point that is missing is made only in a file
+ * system that this box mounted itself.
+ */
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <linux/openat2.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "box/child.h"
+
+#define STAGE "proc" /* covered by /proc in the end: things to bind elsewhere are made here */
+
+static int open_beneath(int root, const char *path, uint64_t flags)
+{
+        struct open_how how = {
+                .flags = flags | O_CLOEXEC,
+                .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS,
+        };
+
+        return (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
+}
+
+/* Did this box mount the file system that `fd` lies on? Everything that it mounts itself is a
+ * tmpfs owned by the box's user namespace, marked by being listed here. */
+#define OWN_MAX 64
+static dev_t own_devices[OWN_MAX];
+static unsigned n_own_devices;
+
+static bool is_own(int fd)
+{
+        struct stat st;
+
+        if (fstat(fd, &st) < 0)
+                return false;
+        for (unsigned i = 0; i < n_own_devices; i++)
+                if (own_devices[i] == st.st_dev)
+                        return true;
+        return false;
+}
+
+static char *number_text(uint64_t value, char *end)
+{
+        *end = '\0';
+        do
+                *--end = (char)('0' + value % 10);
+        while (value /= 10);
+        return end;
+}
+
+int root_new_tmpfs(struct child *child, uint64_t size, const char *mode)
+{
+        char digits[24];
+        struct stat st;
+        int mount;
+        _cleanup_fd_ int fs = (int)syscall(SYS_fsopen, "tmpfs", FSOPEN_CLOEXEC);
+
+        if (fs < 0)
+                return step_failed(child, "make a tmpfs", NULL, errno);
+        if (syscall(SYS_fsconfig, fs, FSCONFIG_SET_STRING, "size",
+                    number_text(size, digits + sizeof(digits) - 1), 0) < 0 ||
+            syscall(SYS_fsconfig, fs, FSCONFIG_SET_STRING, "nr_inodes",
+                    number_text(MAX(size / 4096, 1024), digits + sizeof(digits) - 1), 0) < 0 ||
+            syscall(SYS_fsconfig, fs, FSCONFIG_SET_STRING, "mode", mode, 0) < 0 ||
+            syscall(SYS_fsconfig, fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+                return step_failed(child, "configure a tmpfs", NULL, errno);
+        mount = (int)syscall(SYS_fsmount, fs, FSMOUNT_CLOEXEC,
+                             MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+        if (mount < 0)
+                return step_failed(child, "mount a tmpfs", NULL, errno);
+        if (n_own_devices == OWN_MAX || fstat(mount, &st) < 0)
+                return step_failed(child, "mount a tmpfs", "too many", ENOSPC);
+        own_devices[n_own_devices++] = st.st_dev;
+        return mount;
+}
+
+/* Make one level in a directory of our own and open it. */
+static int make_level(struct child *child, int parent, const char *path, const char *name,
+                      bool directory)
+{
+        int fd;
+
+        if (!is_own(parent)) {
+                step_failed(child, "make a mount point", path, EROFS);
+                return -EROFS;
+        }
+        if (directory) {
+                if (mkdirat(parent, name, 0755) < 0 && errno != EEXIST)
+                        return step_failed(child, "make a directory", path, errno);
+        } else {
+                fd = openat(parent, name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0444);
+                if (fd < 0 && errno != EEXIST)
+                        return step_failed(child, "make a mount point", path, errno);
+                base_close(fd);
+        }
+        fd = open_beneath(parent, name, O_PATH | O_NOFOLLOW);
+        return fd < 0 ? step_failed(child, "open a mount point", path, errno) : fd;
+}
+
+/* Open the parent directory of `path`, making what is missing; `ret_name` is its last part. */
+static int open_parent(struct child *child, const char *path, const char **ret_name)
+{
+        char name[256];
+        int parent = open_beneath(child->root, ".", O_PATH | O_DIRECTORY);
+
+        if (parent < 0)
+                return step_failed(child, "open the new root", NULL, errno);
+        for (;;) {
+                size_t n;
+                int next;
+
+                while (*path == '/')
+                        path++;
+                n = strcspn(path, "/");
+                if (path[n] == '\0' || n >= sizeof(name)) {
+                        *ret_name = path;
+                        return parent;
+                }
+                memcpy(name, path, n);
+                name[n] = '\0';
+                next = open_beneath(parent, name, O_PATH | O_DIRECTORY);
+                if (next < 0 && errno == ENOENT)
+                        next = make_level(child, parent, name, name, true);
+                else if (next < 0)
+                        next = step_failed(child, "open a directory on the way", path, errno);
+                base_close(parent);
+                if (next < 0)
+                        return next;
+                parent = next;
+                path += n;
+        }
+}
+
+int root_open_target(struct child *child, const char *path, bool directory)
+{
+        const char *name;
+        _cleanup_fd_ int parent = -1;
+        int fd;
+
+        fd = open_beneath(child->root, path, O_PATH | O_NOFOLLOW);
+        if (fd >= 0)
+                return fd;
+        if (errno != ENOENT)
+                return step_failed(child, "open a mount point", path, errno);
+        parent = open_parent(child, path, &name);
+        if (parent < 0)
+                return parent;
+        return make_level(child, parent, path, name, directory);
+}
+
+int root_attach(struct child *child, int tree, int target, const char *path)
+{
+        if (syscall(SYS_move_mount, tree, "", target, "",
+                    MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
+                return step_failed(child, "mount", path, errno);
+        return 0;
+}
+
+/* A detached copy of a part of the host's tree, opened from inside the new mount namespace. */
+static int open_host_tree(struct child *child, const struct plan_step *step)
+{
+        _cleanup_fd_ int source = open(step->source, O_PATH | O_CLOEXEC | O_NOFOLLOW);
+        struct stat st;
+        int tree;
+
+        if (source < 0 || fstat(source, &st) < 0)
+                return step_failed(child, "open", step->source, errno);
+        /* The plan resolved this path once; anything else in its place is refused. */
+        if (st.st_dev != step->device || st.st_ino != step->inode)
+                return step_failed(child, "open what the plan resolved", step->source, ESTALE);
+        tree = (int)syscall(SYS_open_tree, source, "",
+                            OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_EMPTY_PATH);
+        return tree < 0 ? step_failed(child, "copy the mounts of", step->source, errno) : tree;
+}
+
+static int add_tree(struct child *child, size_t index)
+{
+        const struct plan_step *step = &child->plan->steps[index];
+        struct mount_attr attr = {
+                .attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
+                .propagation = MS_PRIVATE,
+        };
+        _cleanup_fd_ int target = -1, tree = -1;
+
+        tree = child->trees ? child->trees[index] : open_host_tree(child, step);
+        if (tree < 0)
+                return tree;
+        if (!step->writable && box_fence(FENCE_READONLY))
+                attr.attr_set |= MOUNT_ATTR_RDONLY;
+        if (syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr,
+                    sizeof(attr)) < 0)
+                return step_failed(child, "restrict the mounts of", step->source, errno);
+        target = root_open_target(child, step->target, step->directory);
+        if (target < 0)
+                return target;
+        return root_attach(child, tree, target, step->target);
+}
+
+static int add_tmpfs(struct child *child, const struct plan_step *step)
+{
+        _cleanup_fd_ int tree = -1, target = -1;
+
+        target = root_open_target(child, step->target, true);
+        if (target < 0)
+                return target;
+        tree = root_new_tmpfs(child, step->size, "01777");
+        if (tree < 0)
+                return tree;
+        return root_attach(child, tree, target, step->target);
+}
+
+static int add_link(struct child *child, const struct plan_step *step)
+{
+        _cleanup_fd_ int parent = -1;
+        const char *name;
+        struct stat st;
+
+        /* A link that a shown tree has already, or has no place for, is as good as ours. */
+        parent = open_beneath(child->root, step->target, O_PATH | O_NOFOLLOW);
+        if (parent >= 0 || errno == ELOOP)
+                return 0;
+        parent = open_parent(child, step->target, &name);
+        if (parent < 0)
+                return parent;
+        if (!is_own(parent) || fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+                return 0;
+        if (symlinkat(step->text, parent, name) < 0)
+                return step_failed(child, "make a link", step->target, errno);
+        return 0;
+}
+
+static int add_file(struct child *child, const struct plan_step *step)
+{
+        _cleanup_fd_ int parent = -1, fd = -1;
+        const char *name;
+
+        parent = open_parent(child, step->target, &name);
+        if (parent < 0)
+                return parent;
+        if (!is_own(parent))
+                return step_failed(child, "make a file", step->target, EROFS);
+        fd = openat(parent, name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0444);
+        if (fd < 0 || fd_write_all(fd, step->text, strlen(step->text)) < 0)
+                return step_failed(child, "make a file", step->target, errno);
+        return 0;
+}
+
+/* The place in the stage of what hides step number `index`. */
+static const char *hide_name(size_t index, char room[32])
+{
+        char digits[24];
+
+        text_copy(room, 32, STAGE "/hide-");
+        text_copy(room + strlen(room), 32 - strlen(room),
+                  number_text(index, digits + sizeof(digits) - 1));
+        return room;
+}
+
+/* Cover a path with something empty. What a deeper rule shows again gets its mount point inside,
+ * so each hidden directory has one of its own; seal_hidden closes them in the end. */
+static int add_hide(struct child *child, const struct plan_step *step, size_t index)
+{
+        _cleanup_fd_ int target = -1, tree = -1, made = -1;
+        char name[32];
+
+        target = open_beneath(child->root, step->target, O_PATH | O_NOFOLLOW);
+        if (target < 0)
+                return errno == ENOENT ? 0 : step_failed(child, "hide", step->target, errno);
+        made = root_open_target(child, hide_name(index, name), step->directory);
+        if (made < 0)
+                return made;
+        tree = (int)syscall(SYS_open_tree, made, "",
+                            OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
+        if (tree < 0)
+                return step_failed(child, "hide", step->target, errno);
+        return root_attach(child, tree, target, step->target);
+}
+
+/* Once every deeper rule has its place, what hides becomes unreadable and read-only. */
+static int seal_hidden(struct child *child)
+{
+        struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY };
+        char name[32];
+
+        for (size_t i = 0; i < child->plan->n_steps; i++) {
+                const struct plan_step *step = &child->plan->steps[i], *next = step + 1;
+                size_t n = strlen(step->target);
+                _cleanup_fd_ int fd = -1;
+                bool parent;
+
+                if (step->kind != PLAN_HIDE)
+                        continue;
+                parent = i + 1 < child->plan->n_steps && next->target[n] == '/' &&
+                         strncmp(next->target, step->target, n) == 0;
+                if (fchmodat(child->root, hide_name(i, name), parent ? 0111 : 0, 0) < 0) {
+                        if (errno == ENOENT)
+                                continue; /* it was not shown in the first place */
+                        return step_failed(child, "seal what hides", step->target, errno);
+                }
+                fd = open_beneath(child->root, step->target, O_PATH);
+                if (fd < 0 ||
+                    syscall(SYS_mount_setattr, fd, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
+                        return step_failed(child, "seal what hides", step->target, errno);
+        }
+        return 0;
+}
+
+static int add_step(struct child *child, size_t index)
+{
+        const struct plan_step *step = &child->plan->steps[index];
+        int fd;
+
+        switch (step->kind) {
+        case PLAN_DIRECTORY:
+                fd = root_open_target(child, step->target, true);
+                if (fd < 0)
+                        return fd;
+                base_close(fd);
+                return 0;
+        case PLAN_LINK:
+                return add_link(child, step);
+        case PLAN_FILE:
+                return add_file(child, step);
+        case PLAN_TREE:
+                return add_tree(child, index);
+        case PLAN_TMPFS:
+                return add_tmpfs(child, step);
+        case PLAN_HIDE:
+                return add_hide(child, step, index);
+        }
+        return 0;
+}
+
+/* A device node or file of the host that everyone may open, bound as it is. */
+int root_bind_host(struct child *child, const char *source, const char *target)
+{
+        _cleanup_fd_ int tree = -1, to = -1;
+
+        tree = (int)syscall(SYS_open_tree, AT_FDCWD, source,
+                            OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
+        if (tree < 0)
+                return step_failed(child, "copy the mount of", source, errno);
+        to = root_open_target(child, target, false);
+        if (to < 0)
+                return to;
+        return root_attach(child, tree, to, target);
+}
+
+/* Let go of the host's tree for good. */
+static int leave_host(struct child *child)
+{
+        struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY };
+
+        if (fchdir(child->root) < 0 || syscall(SYS_pivot_root, ".", ".") < 0)
+                return step_failed(child, "make the new root the root", NULL, errno);
+        if (umount2(".", MNT_DETACH) < 0)
+                return step_failed(child, "detach the host's root", NULL, errno);
+        if (chdir("/") < 0)
+                return step_failed(child, "enter the new root", NULL, errno);
+        if (syscall(SYS_mount_setattr, child->root, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
+                return step_failed(child, "make the root read-only", NULL, errno);
+        child->root = base_close(child->root);
+        return 0;
+}
+
+int box_enter_root(struct child *child)
+{
+        struct mount_attr private = { .propagation = MS_PRIVATE };
+        int r = 0;
+
+        if (syscall(SYS_mount_setattr, AT_FDCWD, "/", AT_RECURSIVE, &private, sizeof(private)) < 0)
+                return step_failed(child, "make the mounts private", NULL, errno);
+        if (!box_fence(FENCE_ROOT))
+                return 0;
+        child->root = root_new_tmpfs(child, 4 * MIB, "0755");
+        if (child->root < 0)
+                return child->root;
+        if (syscall(SYS_move_mount, child->root, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH) < 0)
+                return step_failed(child, "attach the new root", NULL, errno);
+        for (size_t i = 0; r == 0 && i < child->plan->n_steps; i++)
+                r = add_step(child, i);
+        if (r == 0)
+                r = box_fill_dev(child);
+        if (r == 0)
+                r = seal_hidden(child);
+        if (r == 0)
+                r = box_mount_proc(child);
+        return r == 0 ? leave_host(child) : r;
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a tree uses, where no control group counts it: init looks at the processes of its own /proc
+ * every few milliseconds, oftener the nearer the memory limit is. The kernel's per-process limits
+ * (limits.c) bound what can happen between two looks.
+ *
+ * Memory is what a tree costs the host: anonymous pages, each counted once however many processes
+ * share it, and pages held in memory files, seen or not.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+
+#include "box/init.h"
+
+#define LOOK_FIRST (5 * NSEC_PER_MSEC)
+#define LOOK_USUAL (25 * NSEC_PER_MSEC)
+#define LOOK_NEAR (2 * NSEC_PER_MSEC)
+#define TICK (NSEC_PER_SEC / 100) /* of /proc's processor times */
+#define FILES_MAX 256
+
+struct tree {
+        uint64_t resident;  /* everything mapped, shared pages counted anew in each process */
+        uint64_t anonymous; /* exact, once refined */
+        uint64_t shared;    /* mapped memory files, exact, once refined */
+        uint64_t tasks;
+        uint64_t cpu;
+        uint64_t held; /* memory files that are open */
+        dev_t devices[FILES_MAX];
+        ino_t inodes[FILES_MAX];
+        unsigned n_files;
+};
+
+struct entry {
+        uint64_t inode;
+        int64_t offset;
+        unsigned short length;
+        unsigned char type;
+        char name[];
+};
+
+static ssize_t read_file(int directory, const char *path, char *room, size_t size)
+{
+        _cleanup_fd_ int fd = openat(directory, path, O_RDONLY | O_CLOEXEC);
+        ssize_t n = fd < 0 ? -1 : read(fd, room, size - 1);
+
+        room[n > 0 ? n : 0] = '\0';
+        return n;
+}
+
+static uint64_t number(const char **text)
+{
+        uint64_t value = 0;
+
+        while (**text == ' ' || **text == '\t')
+                (*text)++;
+        for (; **text >= '0' && **text <= '9'; (*text)++)
+                value = value * 10 + (uint64_t)(**text - '0');
+        return value;
+}
+
+/* The number of kilobytes after "label:" at the start of a line, in bytes. */
+static uint64_t field(const char *text, const char *label)
+{
+        size_t n = strlen(label);
+
+        for (; text; text = strchr(text, '\n')) {
+                text += *text == '\n';
+                if (strncmp(text, label, n) == 0) {
+                        text += n;
+                        return number(&text) * KIB;
+                }
+                if (!*text)
+                        break;
+        }
+        return 0;
+}
+
+/* /proc/PID/stat after the name, which may hold anything: fields are counted from the last ')'. */
+static void add_stat(struct tree *tree, const char *text)
+{
+        const char *at = strrchr(text, ')');
+
+        if (!at)
+                return;
+        at++;
+        for (unsigned i = 3; i <= 24; i++) {
+                uint64_t value;
+
+                while (*at == ' ')
+                        at++;
+                if (i >= 14 && i <= 17) {
+                        value = number(&at);
+                        tree->cpu += value * TICK;
+                } else if (i == 20) {
+                        tree->tasks += number(&at);
+                } else if (i == 24) {
+                        tree->resident += number(&at) * 4096;
+                }
+                while (*at && *at != ' ')
+                        at++;
+        }
+}
+
+/* Memory files that a process holds open: they cost memory whether anyone maps them or not. */
+static void add_held(struct tree *tree, int process)
+{
+        char room[2048], link[64];
+        _cleanup_fd_ int directory = openat(process, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        long n;
+
+        while (directory >= 0 && (n = syscall(SYS_getdents64, directory, room, sizeof(room))) > 0)
+                for (long at = 0; at < n;) {
+                        struct entry *entry = (struct entry *)(room + at);
+                        struct stat st;
+                        ssize_t length;
+                        bool seen = false;
+
+                        at += entry->length;
+                        length = readlinkat(directory, entry->name, link, sizeof(link) - 1);
+                        if (length < 7 || strncmp(link, "/memfd:", 7) != 0 ||
+                            fstatat(directory, entry->name, &st, 0) < 0)
+                                continue;
+                        for (unsigned i = 0; i < tree->n_files; i++)
+                                seen |= tree->devices[i] == st.st_dev &&
+                                        tree->inodes[i] == st.st_ino;
+                        if (seen)
+                                continue;
+                        if (tree->n_files < FILES_MAX) {
+                                tree->devices[tree->n_files] = st.st_dev;
+                                tree->inodes[tree->n_files++] = st.st_ino;
+                        }
+                        tree->held += (uint64_t)st.st_blocks * 512;
+                }
+}
+
+/* Shared pages once: each process's share of them, as the kernel adds it up. */
+static void add_exact(struct tree *tree, int process)
+{
+        char room[4096];
+
+        if (read_file(process, "smaps_rollup", room, sizeof(room)) > 0) {
+                tree->anonymous += field(room, "Pss_Anon:") + field(room, "SwapPss:");
+                tree->shared += field(room, "Pss_Shmem:");
+        } else if (read_file(process, "status", room, sizeof(room)) > 0) {
+                tree->anonymous += field(room, "RssAnon:") + field(room, "VmSwap:");
+                tree->shared += field(room, "RssShmem:");
+        }
+}
+
+enum depth { QUICK, EXACT };
+
+static void look_at_processes(struct child *child, struct tree *tree, enum depth depth)
+{
+        char room[4096], text[1024];
+        _cleanup_fd_ int all = openat(child->proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        long n;
+
+        while (all >= 0 && (n = syscall(SYS_getdents64, all, room, sizeof(room))) > 0)
+                for (long at = 0; at < n;) {
+                        struct entry *entry = (struct entry *)(room + at);
+                        _cleanup_fd_ int process = -1;
+
+                        at += entry->length;
+                        if (entry->name[0] < '0' || entry->name[0] > '9' ||
+                            strcmp(entry->name, "1") == 0)
+                                continue;
+                        process = openat(child->proc, entry->name, O_PATH | O_CLOEXEC);
+                        if (process < 0)
+                                continue;
+                        if (depth == EXACT) {
+                                add_exact(tree, process);
+                                continue;
+                        }
+                        if (read_file(process, "stat", text, sizeof(text)) > 0)
+                                add_stat(tree, text);
+                        add_held(tree, process);
+                }
+}
+
+/* System V segments: the resident column of each line. */
+static uint64_t held_by_segments(struct child *child)
+{
+        char room[4096];
+        uint64_t sum = 0;
+        const char *line;
+
+        if (read_file(child->proc, "sysvipc/shm", room, sizeof(room)) <= 0)
+                return 0;
+        line = strchr(room, '\n');
+        while (line && line[1]) {
+                const char *at = ++line;
+
+                for (unsigned column = 1; column < 15; column++) {
+                        while (*at == ' ' || *at == '-')
+                                at++;
+                        number(&at);
+                }
+                sum += number(&at);
+                line = strchr(line, '\n');
+        }
+        return sum;
+}
+
+static uint64_t held_by_tmpfs(const char *path)
+{
+        struct statfs fs;
+
+        if (statfs(path, &fs) < 0)
+                return 0;
+        return (uint64_t)(fs.f_blocks - fs.f_bfree) * (uint64_t)fs.f_bsize;
+}
+
+static uint64_t held_by_files(struct child *child)
+{
+        uint64_t sum = held_by_tmpfs("/dev/shm") + held_by_segments(child);
+
+        if (!box_fence(FENCE_ROOT))
+                return 0;
+        for (size_t i = 0; i < child->plan->n_steps; i++)
+                if (child->plan->steps[i].kind == PLAN_TMPFS)
+                        sum += held_by_tmpfs(child->plan->steps[i].target);
+        return sum;
+}
+
+/* What the tree costs: quick and high when that is far from the limit, exact near it. */
+static uint64_t memory_of(struct child *child, struct tree *tree, uint64_t limit)
+{
+        uint64_t held = tree->held + held_by_files(child);
+
+        if (!limit || tree->resident + held < limit / 2)
+                return tree->resident + held;
+        look_at_processes(child, tree, EXACT);
+        return tree->anonymous + MAX(tree->shared, held);
+}
+
+static uint64_t ended_cpu(void)
+{
+        struct rusage usage;
+
+        getrusage(RUSAGE_CHILDREN, &usage);
+        return (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * NSEC_PER_SEC +
+               (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000;
+}
+
+enum box_verdict watch_tree(struct child *child, uint64_t now, uint64_t *ret_next)
+{
+        struct box_page *page = child->page;
+        uint64_t limit = page->spec.memory, memory;
+        struct tree tree = { 0 };
+
+        if (*ret_next == 0) { /* give short calls the chance to end unobserved */
+                *ret_next = now + LOOK_FIRST;
+                return BOX_OK;
+        }
+        look_at_processes(child, &tree, QUICK);
+        tree.cpu += ended_cpu();
+        memory = memory_of(child, &tree, limit);
+        page->memory_peak = MAX(page->memory_peak, memory);
+        page->processes_peak = MAX(page->processes_peak, tree.tasks);
+        page->cpu = MAX(page->cpu, tree.cpu);
+        *ret_next = now + (limit && memory > limit / 2 ? LOOK_NEAR : LOOK_USUAL);
+
+        if (limit && memory > limit)
+                return BOX_MEMORY;
+        if (page->spec.cpu > 0 && (double)tree.cpu > page->spec.cpu * (double)NSEC_PER_SEC)
+                return BOX_CPU;
+        if (page->spec.processes && tree.tasks >= page->spec.processes)
+                return BOX_PIDS;
+        return BOX_OK;
+}

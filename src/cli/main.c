@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/* callbox: a box of its own for every tool call. */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+
+static const struct {
+        const char *name;
+        int (*run)(int argc, char **argv);
+} verbs[] = {
+        { "run", cli_run },
+        { "doctor", cli_doctor },
+        { "policy", cli_policy },
+};
+
+static const char help[] =
+        "Usage: callbox VERB ...\n"
+        "\n"
+        "Runs any program in a box of its own: isolated, bounded, watched, gone afterwards.\n"
+        "\n"
+        "  callbox run [OPTIONS] [--] PROGRAM [ARG...]   run a program in a box\n"
+        "  callbox doctor                                show what this host can enforce\n"
+        "  callbox policy check|show|schema              look at policies\n"
+        "\n"
+        "  callbox VERB --help                           explain a verb\n"
+        "  callbox --version                             print the version\n"
+        "\n"
+        "Examples:\n"
+        "  callbox run -- python3 script.py\n"
+        "  callbox run --workspace . --timeout 10 --memory 256M --json -- make check\n"
+        "  callbox run -t -- bash\n"
+        "\n"
+        "Manual: callbox-run(1), callbox-doctor(1), callbox-policy(5), callbox-security(7)\n";
+
+void cli_print_error(const cbx_error *error)
+{
+        fprintf(stderr, "callbox: %s%s%s\n", error->where, error->where[0] ? ": " : "",
+                error->text);
+        if (error->hint[0])
+                fprintf(stderr, "callbox: to fix it: %s\n", error->hint);
+}
+
+int cli_fail(const char *format, ...)
+{
+        va_list args;
+
+        fputs("callbox: ", stderr);
+        va_start(args, format);
+        vfprintf(stderr, format, args);
+        va_end(args);
+        fputc('\n', stderr);
+        return EXIT_CALLBOX;
+}
+
+int cli_print_json(json_t *json, int fd)
+{
+        size_t flags = JSON_REAL_PRECISION(15) | (isatty(fd) ? JSON_INDENT(2) : JSON_COMPACT);
+        _cleanup_free_ char *text = json ? json_dumps(json, flags) : NULL;
+
+        if (!text)
+                return cli_fail("out of memory");
+        if (fd_write_all(fd, text, strlen(text)) < 0 || fd_write_all(fd, "\n", 1) < 0)
+                return cli_fail("cannot write the output: %s", strerror(errno));
+        return 0;
+}
+
+int main(int argc, char **argv)
+{
+        if (fd_reserve_stdio() < 0)
+                return EXIT_CALLBOX;
+        signal(SIGPIPE, SIG_IGN);
+        if (argc < 2) {
+                fputs(help, stderr);
+                return EXIT_CALLBOX;
+        }
+        if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+            strcmp(argv[1], "help") == 0)
+                return fputs(help, stdout) < 0 ? EXIT_CALLBOX : 0;
+        if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)
+                return printf("callbox %s\n", cbx_version()) < 0 ? EXIT_CALLBOX : 0;
+        for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
+                if (strcmp(argv[1], verbs[i].name) == 0)
+                        return verbs[i].run(argc - 1, argv + 1);
+        return cli_fail("there is no verb \"%s\"; the verbs are run, doctor and policy "
+                        "(see callbox --help)", argv[1]);
+}

@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/options.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+const char options_help[] =
+        "Files:      --workspace DIR     writable; the start directory; protected names hold\n"
+        "            --read PATH[:BOX]   shown read-only      --write PATH[:BOX]  shown writable\n"
+        "            --hide PATH         not shown            --tmpfs PATH[=SIZE] empty, private\n"
+        "            --protect NAME, --unprotect NAME         --no-system         hide /usr, /etc\n"
+        "Network:    --net none|loopback|host                 (none)\n"
+        "Environment:--env NAME=VALUE    set                  --env NAME          pass on\n"
+        "Limits:     --timeout SEC (30)  --cpu SEC            --memory SIZE (512M)\n"
+        "            --processes N (128) --open-files N (1024) --file-size SIZE (1G)\n"
+        "            --tmp-size SIZE (64M) --output SIZE      --capture SIZE (100K)\n"
+        "Calls:      --allow-syscall NAME  --deny-syscall NAME  --on-denied errno|kill\n"
+        "Policy:     --policy FILE       --require GUARANTEE  --best-effort\n";
+
+enum kind {
+        SET_TEXT,    /* text as it is; "none" becomes null where `none` says so */
+        SET_NUMBER,  /* seconds */
+        SET_INTEGER, /* a count */
+        APPEND,      /* text into a list */
+        APPEND_PATH, /* PATH or PATH:BOX into a list */
+        SET_PATH,
+        APPEND_TMPFS,
+        VARIABLE,
+        POLICY_FILE,
+        UNPROTECT,
+};
+
+static const struct option {
+        const char *name;
+        enum kind kind;
+        const char *section, *key; /* NULL section: at the top */
+        bool none;
+} table[] = {
+        { "--workspace", SET_PATH, "files", "workspace", false },
+        { "--read", APPEND_PATH, "files", "read", false },
+        { "--write", APPEND_PATH, "files", "write", false },
+        { "--hide", APPEND, "files", "hide", false },
+        { "--tmpfs", APPEND_TMPFS, "files", "tmpfs", false },
+        { "--protect", APPEND, "files", "protect", false },
+        { "--unprotect", UNPROTECT, NULL, NULL, false },
+        { "--net", SET_TEXT, NULL, "network", false },
+        { "--env", VARIABLE, "environment", NULL, false },
+        { "--timeout", SET_NUMBER, "limits", "wall", false },
+        { "--cpu", SET_NUMBER, "limits", "cpu", true },
+        { "--memory", SET_TEXT, "limits", "memory", true },
+        { "--processes", SET_INTEGER, "limits", "processes", true },
+        { "--file-size", SET_TEXT, "limits", "file_size", true },
+        { "--open-files", SET_INTEGER, "limits", "open_files", true },
+        { "--tmp-size", SET_TEXT, "limits", "tmp_size", false },
+        { "--output", SET_TEXT, "limits", "output", true },
+        { "--capture", SET_TEXT, "limits", "capture", false },
+        { "--allow-syscall", APPEND, "syscalls", "allow", false },
+        { "--deny-syscall", APPEND, "syscalls", "deny", false },
+        { "--on-denied", SET_TEXT, "syscalls", "on_denied", false },
+        { "--require", APPEND, NULL, "require", false },
+        { "--policy", POLICY_FILE, NULL, NULL, false },
+};
+
+static const struct {
+        const char *name, *key;
+        bool value;
+} flags[] = {
+        { "--no-system", "system", false },
+        { "--best-effort", "best_effort", true },
+};
+
+void options_free(struct options *options)
+{
+        json_decref(options->policy);
+        free(options->file);
+        for (size_t i = 0; i < options->n_unprotect; i++)
+                free(options->unprotect[i]);
+        free(options->unprotect);
+        for (size_t i = 0; i < options->n_origins; i++)
+                free(options->origins[i].where);
+        free(options->origins);
+        *options = (struct options){ 0 };
+}
+
+int options_value(int argc, char **argv, int *index, const char *name, cbx_error *error,
+                  const char **ret_value)
+{
+        const char *arg = argv[*index];
+        size_t n = strlen(name);
+
+        if (strncmp(arg, name, n) != 0 || (arg[n] != '\0' && arg[n] != '='))
+                return 0;
+        if (arg[n] == '=') {
+                *ret_value = arg + n + 1;
+                *index += 1;
+                return 1;
+        }
+        if (*index + 1 >= argc)
+                return error_set(error, -EINVAL, name, "needs a value");
+        *ret_value = argv[*index + 1];
+        *index += 2;
+        return 1;
+}
+
+/* The object `section` of the policy, made where it is missing. */
+static json_t *section_of(struct options *options, const char *section)
+{
+        json_t *object;
+
+        if (!options->policy)
+                options->policy = json_object();
+        if (!section)
+                return options->policy;
+        object = json_object_get(options->policy, section);
+        if (!object && json_object_set_new(options->policy, section, json_object()) == 0)
+                object = json_object_get(options->policy, section);
+        return object;
+}
+
+/* Remember which option a place in the JSON comes from. `index` < 0: not in a list. */
+static int remember(struct options *options, const struct option *option, long index)
+{
+        void *origins = reallocarray(options->origins, options->n_origins + 1,
+                                     sizeof(*options->origins));
+        char suffix[32] = "";
+
+        if (!origins)
+                return -ENOMEM;
+        options->origins = origins;
+        if (index >= 0)
+                snprintf(suffix, sizeof(suffix), "[%ld]", index);
+        if (asprintf(&options->origins[options->n_origins].where, "%s%s%s%s",
+                     option->section ? option->section : "", option->section ? "." : "",
+                     option->key, suffix) < 0)
+                return -ENOMEM;
+        snprintf(options->origins[options->n_origins].option, sizeof(options->origins->option),
+                 "%s", option->name);
+        options->n_origins++;
+        return 0;
+}
+
+static int set_value(struct options *options, const struct option *option, json_t *value)
+{
+        json_t *section = section_of(options, option->section);
+
+        if (!section || !value || json_object_set_new(section, option->key, value) < 0)
+                return -ENOMEM;
+        return remember(options, option, -1);
+}
+
+static int append_value(struct options *options, const struct option *option, json_t *value)
+{
+        json_t *section = section_of(options, option->section), *list;
+
+        list = section ? json_object_get(section, option->key) : NULL;
+        if (section && !list && json_object_set_new(section, option->key, json_array()) == 0)
+                list = json_object_get(section, option->key);
+        if (!list || !value || json_array_append_new(list, value) < 0)
+                return -ENOMEM;
+        return remember(options, option, (long)json_array_size(list) - 1);
+}
+
+/* PATH or PATH:/BOX; a host path with ":/" in its name has to be written in a policy file. */
+static json_t *path_value(const char *text)
+{
+        const char *colon = NULL;
+
+        for (const char *at = text; (at = strstr(at, ":/")); at++)
+                colon = at;
+        if (!colon)
+                return json_string(text);
+        return json_pack("{s:s#, s:s}", "host", text, (int)(colon - text), "box", colon + 1);
+}
+
+static json_t *tmpfs_value(const char *text)
+{
+        const char *equals = strrchr(text, '=');
+
+        if (!equals)
+                return json_string(text);
+        return json_pack("{s:s#, s:s}", "path", text, (int)(equals - text), "size", equals + 1);
+}
+
+static int take_number(struct options *options, const struct option *option, const char *value,
+                       cbx_error *error)
+{
+        char *end;
+        double number;
+        long long integer;
+
+        errno = 0;
+        if (option->kind == SET_INTEGER) {
+                integer = strtoll(value, &end, 10);
+                if (end == value || *end || errno)
+                        return error_set(error, -EINVAL, option->name, "\"%s\" is no whole number",
+                                         value);
+                return set_value(options, option, json_integer(integer));
+        }
+        number = strtod(value, &end);
+        if (end == value || *end || errno || !json_real(number))
+                return error_set(error, -EINVAL, option->name, "\"%s\" is no number of seconds",
+                                 value);
+        return set_value(options, option, json_real(number));
+}
+
+static int take_variable(struct options *options, const struct option *option, const char *value,
+                         cbx_error *error)
+{
+        const char *equals = strchr(value, '=');
+        struct option place = *option;
+        _cleanup_free_ char *name = equals ? strndup(value, (size_t)(equals - value)) : NULL;
+        json_t *set, *environment = section_of(options, "environment");
+
+        if (!equals) {
+                place.key = "pass";
+                return append_value(options, &place, json_string(value));
+        }
+        if (!name || !environment)
+                return -ENOMEM;
+        set = json_object_get(environment, "set");
+        if (!set && json_object_set_new(environment, "set", json_object()) == 0)
+                set = json_object_get(environment, "set");
+        if (!set)
+                return -ENOMEM;
+        if (!*name || json_object_set_new(set, name, json_string(equals + 1)) < 0)
+                return error_set(error, -EINVAL, option->name, "\"%s\" is no variable", value);
+        place.key = "set";
+        return remember(options, &place, -1);
+}
+
+static int take_unprotect(struct options *options, const char *value)
+{
+        char **names = reallocarray(options->unprotect, options->n_unprotect + 2, sizeof(*names));
+
+        if (!names)
+                return -ENOMEM;
+        options->unprotect = names;
+        names[options->n_unprotect] = strdup(value);
+        if (!names[options->n_unprotect])
+                return -ENOMEM;
+        names[++options->n_unprotect] = NULL;
+        return 0;
+}
+
+static int take(struct options *options, const struct option *option, const char *value,
+                cbx_error *error)
+{
+        if (option->none && strcmp(value, "none") == 0)
+                return set_value(options, option, json_null());
+        switch (option->kind) {
+        case SET_PATH:
+                options->workspace = true;
+                return set_value(options, option, path_value(value));
+        case SET_TEXT:
+                return set_value(options, option, json_string(value));
+        case SET_NUMBER:
+        case SET_INTEGER:
+                return take_number(options, option, value, error);
+        case APPEND:
+                return append_value(options, option, json_string(value));
+        case APPEND_PATH:
+                return append_value(options, option, path_value(value));
+        case APPEND_TMPFS:
+                return append_value(options, option, tmpfs_value(value));
+        case VARIABLE:
+                return take_variable(options, option, value, error);
+        case UNPROTECT:
+                return take_unprotect(options, value);
+        case POLICY_FILE:
+                if (options->file)
+                        return error_set(error, -EINVAL, option->name, "was given twice");
+                options->file = strdup(value);
+                return options->file ? 0 : -ENOMEM;
+        }
+        return 0;
+}
+
+int options_take(struct options *options, int argc, char **argv, int *index, cbx_error *error)
+{
+        const char *value;
+        int r;
+
+        for (size_t i = 0; i < ARRAY_SIZE(flags); i++)
+                if (strcmp(argv[*index], flags[i].name) == 0) {
+                        json_t *top = section_of(options, NULL);
+
+                        if (!top || json_object_set_new(top, flags[i].key,
+                                                        json_boolean(flags[i].value)) < 0)
+                                return error_oom(error);
+                        *index += 1;
+                        return 1;
+                }
+        for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+                r = options_value(argc, argv, index, table[i].name, error, &value);
+                if (r == 0)
+                        continue;
+                if (r > 0) {
+                        r = take(options, &table[i], value, error);
+                        if (r == -ENOMEM) /* jansson takes no text that is not UTF-8 either */
+                                return error_set(error, -EINVAL, table[i].name,
+                                                 "its value is not valid UTF-8 text");
+                }
+                return r < 0 ? r : 1;
+        }
+        return 0;
+}
+
+/* ---- Putting file and options together ---- */
+
+static json_t *read_policy_file(const char *path, cbx_error *error)
+{
+        _cleanup_free_ char *text = NULL;
+        json_t *json = NULL;
+        size_t length;
+        int r;
+
+        r = file_read(AT_FDCWD, path, MIB + 1, &text, &length);
+        if (r == -EFBIG)
+                error_set(error, r, "--policy", "%s is larger than 1 MiB", path);
+        else if (r < 0)
+                error_set(error, r, "--policy", "cannot read %s: %s", path, strerror(-r));
+        else if (policy_json_parse(text, length, "the policy", error, &json) < 0)
+                return NULL;
+        return json;
+}
+
+/* Lists are appended, other values replaced. Origins of appended items move along. */
+static int merge(struct options *options, json_t *base, const json_t *over, const char *path)
+{
+        const char *key;
+        json_t *value;
+
+        json_object_foreach((json_t *)over, key, value) {
+                json_t *old = json_object_get(base, key);
+                char where[128];
+
+                snprintf(where, sizeof(where), "%s%s%s", path, *path ? "." : "", key);
+                if (json_is_object(old) && json_is_object(value)) {
+                        if (merge(options, old, value, where) < 0)
+                                return -ENOMEM;
+                } else if (json_is_array(old) && json_is_array(value)) {
+                        size_t shift = json_array_size(old);
+
+                        for (size_t i = 0; i < options->n_origins; i++) {
+                                char *origin = options->origins[i].where, *moved;
+                                size_t n = strlen(where);
+
+                                if (strncmp(origin, where, n) != 0 || origin[n] != '[')
+                                        continue;
+                                if (asprintf(&moved, "%s[%zu]", where,
+                                             shift + (size_t)atol(origin + n + 1)) < 0)
+                                        return -ENOMEM;
+                                free(origin);
+                                options->origins[i].where = moved;
+                        }
+                        if (json_array_extend(old, value) < 0)
+                                return -ENOMEM;
+                } else if (json_object_set(base, key, value) < 0) {
+                        return -ENOMEM;
+                }
+        }
+        return 0;
+}
+
+/* The list that --protect adds to and --unprotect takes from is the default one unless the file
+ * has its own. */
+static int adjust_protection(struct options *options, json_t *policy, cbx_error *error)
+{
+        json_t *files = json_object_get(policy, "files"), *list;
+        json_t *added = files ? json_object_get(files, "protect") : NULL;
+        json_t *names = json_array();
+        size_t i;
+        json_t *name;
+
+        if (options->n_unprotect == 0 && !(added && !options->file)) {
+                json_decref(names);
+                return 0;
+        }
+        if (!files && json_object_set_new(policy, "files", json_object()) == 0)
+                files = json_object_get(policy, "files");
+        list = json_array();
+        if (!options->file || !added)
+                for (const char *const *p = policy_protect_default; *p; p++)
+                        json_array_append_new(list, json_string(*p));
+        if (added)
+                json_array_extend(list, added);
+        json_array_foreach(list, i, name) {
+                const char *text = json_string_value(name);
+                bool keep = true;
+
+                for (char **u = options->unprotect; u && *u && text; u++) {
+                        size_t n = strlen(*u);
+
+                        if (strncmp(text, *u, n) == 0 && (text[n] == '\0' || text[n] == '/'))
+                                keep = false;
+                }
+                if (keep)
+                        json_array_append(names, name);
+        }
+        if (options->n_unprotect && json_array_size(names) == json_array_size(list)) {
+                json_decref(list);
+                json_decref(names);
+                return error_set(error, -EINVAL, "--unprotect", "\"%s\" is not protected",
+                                 options->unprotect[0]);
+        }
+        json_decref(list);
+        return json_object_set_new(files, "protect", names) < 0 ? error_oom(error) : 0;
+}
+
+int options_policy(struct options *options, cbx_error *error, cbx_policy **ret_policy)
+{
+        _cleanup_json_ json_t *policy = NULL;
+        int r;
+
+        policy = options->file ? read_policy_file(options->file, error) : json_object();
+        if (!policy)
+                return options->file ? -EINVAL : error_oom(error);
+        if (options->policy) {
+                if (!json_is_object(policy))
+                        return error_set(error, -EINVAL, "--policy", "%s holds no JSON object",
+                                         options->file);
+                if (merge(options, policy, options->policy, "") < 0)
+                        return error_oom(error);
+        }
+        r = adjust_protection(options, policy, error);
+        return r < 0 ? r : policy_from_json(policy, error, ret_policy);
+}
+
+void options_blame(const struct options *options, cbx_error *error)
+{
+        for (size_t i = 0; i < options->n_origins; i++) {
+                size_t n = strlen(options->origins[i].where);
+
+                if (strncmp(error->where, options->origins[i].where, n) == 0 &&
+                    strchr(".[", error->where[n])) { /* or the end: strchr finds the NUL */
+                        snprintf(error->where, sizeof(error->where), "%s",
+                                 options->origins[i].option);
+                        return;
+                }
+        }
+}

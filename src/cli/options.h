@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* Policy options: the same policy in another spelling. Each option edits the policy's JSON. */
+#ifndef CLI_OPTIONS_H
+#define CLI_OPTIONS_H
+
+#include "cli/cli.h"
+
+struct options {
+        json_t *policy;      /* what the options say, as a policy document */
+        char *file;          /* --policy */
+        bool workspace;      /* --workspace was given */
+        char **unprotect;    /* --unprotect; NULL-terminated */
+        size_t n_unprotect;
+        struct {
+                char *where; /* JSON path */
+                char option[32];
+        } *origins;
+        size_t n_origins;
+};
+
+void options_free(struct options *options);
+
+/* Try argv[*index] as a policy option. Returns 1 and moves *index past it, 0 when it is none of
+ * them, or a negative errno with the error filled. */
+int options_take(struct options *options, int argc, char **argv, int *index, cbx_error *error);
+
+/* Put file and options together. */
+int options_policy(struct options *options, cbx_error *error, cbx_policy **ret_policy);
+
+/* Let an error name the option that the user typed rather than the JSON path it became. */
+void options_blame(const struct options *options, cbx_error *error);
+
+/* Match "--name value" and "--name=value". Returns 1 with the value, 0, or a negative errno. */
+int options_value(int argc, char **argv, int *index, const char *name, cbx_error *error,
+                  const char **ret_value);
+
+/* The part of --help that explains these options. */
+extern const char options_help[];
+
+#endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/* callbox policy: check a policy, show the effective one, print its schema. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/options.h"
+#include "policy_schema.h" /* policy_schema_text, written by the build */
+
+extern char **environ;
+
+static const char help[] =
+        "Usage: callbox policy check FILE\n"
+        "       callbox policy show [OPTIONS] [FILE]\n"
+        "       callbox policy schema\n"
+        "\n"
+        "check   tell whether FILE is a policy that this host can keep\n"
+        "show    print the effective policy, defaults included, of FILE and OPTIONS\n"
+        "schema  print the JSON Schema of policies\n"
+        "\n"
+        "%s\n"
+        "Manual: callbox-policy(5)\n";
+
+static int show(struct options *options)
+{
+        _cleanup_policy_ cbx_policy *policy = NULL;
+        cbx_error error = CBX_ERROR_INIT;
+        _cleanup_free_ char *text = NULL;
+
+        if (options_policy(options, &error, &policy) < 0 ||
+            cbx_policy_print(policy, &error, &text) < 0) {
+                options_blame(options, &error);
+                cli_print_error(&error);
+                return EXIT_CALLBOX;
+        }
+        return puts(text) < 0 ? EXIT_CALLBOX : 0;
+}
+
+static int check(struct options *options)
+{
+        struct plan_options plan_options = { .environment = environ };
+        _cleanup_policy_ cbx_policy *policy = NULL;
+        _cleanup_plan_ struct plan *plan = NULL;
+        cbx_error error = CBX_ERROR_INIT;
+
+        if (options_policy(options, &error, &policy) < 0 ||
+            plan_compile(policy, &plan_options, &error, &plan) < 0) {
+                options_blame(options, &error);
+                cli_print_error(&error);
+                return EXIT_CALLBOX;
+        }
+        for (size_t i = 0; i < plan->n_warnings; i++)
+                printf("warning: %s\n", plan->warnings[i]);
+        printf("%s: good\n", options->file);
+        return 0;
+}
+
+static int parse(struct options *options, int argc, char **argv, cbx_error *error)
+{
+        for (int index = 2; index < argc;) {
+                int r = options_take(options, argc, argv, &index, error);
+
+                if (r < 0)
+                        return r;
+                if (r > 0)
+                        continue;
+                if (argv[index][0] == '-')
+                        return error_set(error, -EINVAL, "", "there is no option \"%s\" (see callbox "
+                                                             "policy --help)", argv[index]);
+                if (options->file)
+                        return error_set(error, -EINVAL, "", "only one file can be given, not also "
+                                                             "\"%s\"", argv[index]);
+                options->file = strdup(argv[index++]);
+                if (!options->file)
+                        return error_oom(error);
+        }
+        return 0;
+}
+
+int cli_policy(int argc, char **argv)
+{
+        const char *verb = argc > 1 ? argv[1] : "";
+        cbx_error error = CBX_ERROR_INIT;
+        struct options options = { 0 };
+        int code = EXIT_CALLBOX;
+
+        for (int i = 1; i < argc; i++)
+                if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+                        return printf(help, options_help) < 0 ? EXIT_CALLBOX : 0;
+        if (strcmp(verb, "schema") == 0 && argc == 2)
+                return fputs(policy_schema_text, stdout) < 0 ? EXIT_CALLBOX : 0;
+        if (parse(&options, argc, argv, &error) < 0)
+                cli_print_error(&error);
+        else if (strcmp(verb, "show") == 0)
+                code = show(&options);
+        else if (strcmp(verb, "check") == 0 && options.file)
+                code = check(&options);
+        else if (strcmp(verb, "check") == 0)
+                cli_fail("policy check needs a file");
+        else
+                cli_fail("policy is followed by check FILE, show [FILE] or schema "
+                         "(see callbox policy --help)");
+        options_free(&options);
+        return code;
+}

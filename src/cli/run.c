@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: MIT */
+/* callbox run: one call, its output streamed or captured, its end told. */
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <termios.h>
+
+#include "box/fences.h"
+#include "cli/options.h"
+#include "cli/spec.h"
+#include "warden/call.h"
+
+extern char **environ;
+
+static const char help[] =
+        "Usage: callbox run [OPTIONS] [--] PROGRAM [ARG...]\n"
+        "\n"
+        "Runs PROGRAM in a box of its own, its output passed on as it comes. The current\n"
+        "directory is shown read-only unless --workspace, --cwd or --policy is given.\n"
+        "\n"
+        "%s"
+        "Call:       --cwd DIR           start here           --stdin FILE|none\n"
+        "            --spec FILE         argv and more as JSON  -t, --tty   a private terminal\n"
+        "Report:     --json              as JSON on stdout, output within   --report FILE\n"
+        "            --explain           tell what was refused and which option allows it\n"
+        "            -q, --quiet         only the program's own output      --sanitize\n"
+        "\n"
+        "Exit code: the program's; 124 timeout, 125 callbox failed, 126 not executable,\n"
+        "127 not found, 128+n killed by signal n. Manual: callbox-run(1)\n";
+
+struct run {
+        struct options options;
+        struct spec spec;
+        char **argv; /* what to run */
+        const char *spec_file, *report_file, *directory, *stdin_file;
+        bool json, explain, quiet, sanitize, tty, stdin_none;
+        struct termios terminal; /* as it was */
+        bool terminal_raw;
+        int signals;
+        unsigned interrupts;
+};
+
+/* ---- Command line ---- */
+
+static const struct {
+        const char *name, *alias;
+        size_t offset;
+} switches[] = {
+        { "--json", NULL, offsetof(struct run, json) },
+        { "--explain", NULL, offsetof(struct run, explain) },
+        { "--quiet", "-q", offsetof(struct run, quiet) },
+        { "--sanitize", NULL, offsetof(struct run, sanitize) },
+        { "--tty", "-t", offsetof(struct run, tty) },
+};
+
+static const struct {
+        const char *name;
+        size_t offset;
+} values[] = {
+        { "--cwd", offsetof(struct run, directory) },
+        { "--stdin", offsetof(struct run, stdin_file) },
+        { "--spec", offsetof(struct run, spec_file) },
+        { "--report", offsetof(struct run, report_file) },
+};
+
+static int take_own(struct run *run, int argc, char **argv, int *index, cbx_error *error)
+{
+        for (size_t i = 0; i < ARRAY_SIZE(switches); i++)
+                if (strcmp(argv[*index], switches[i].name) == 0 ||
+                    (switches[i].alias && strcmp(argv[*index], switches[i].alias) == 0)) {
+                        *(bool *)((char *)run + switches[i].offset) = true;
+                        *index += 1;
+                        return 1;
+                }
+        for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
+                const char **to = (const char **)((char *)run + values[i].offset);
+                int r = options_value(argc, argv, index, values[i].name, error, to);
+
+                if (r != 0)
+                        return r;
+        }
+#ifdef BOX_UNFENCED
+        {
+                const char *names;
+                int r = options_value(argc, argv, index, "--without", error, &names);
+
+                if (r > 0 && box_fence_leave_out(names) < 0)
+                        return error_set(error, -EINVAL, "--without", "no such fence: %s", names);
+                if (r != 0)
+                        return r;
+        }
+#endif
+        return 0;
+}
+
+static int parse(struct run *run, int argc, char **argv, cbx_error *error)
+{
+        int index = 1, r;
+
+        while (index < argc && argv[index][0] == '-') {
+                if (strcmp(argv[index], "--") == 0) {
+                        index++;
+                        break;
+                }
+                r = take_own(run, argc, argv, &index, error);
+                if (r == 0)
+                        r = options_take(&run->options, argc, argv, &index, error);
+                if (r < 0)
+                        return r;
+                if (r == 0) {
+                        error_set(error, -EINVAL, "", "there is no option \"%s\"", argv[index]);
+                        error_hint(error, "see callbox run --help; options of the program go after "
+                                          "its name");
+                        return -EINVAL;
+                }
+        }
+        if (run->spec_file) {
+                r = spec_read(run->spec_file, error, &run->spec);
+                if (r < 0)
+                        return r;
+        }
+        run->argv = index < argc ? argv + index : run->spec.argv;
+        if (!run->argv || !run->argv[0] || !*run->argv[0]) {
+                error_set(error, -EINVAL, "", "no program to run");
+                error_hint(error, "callbox run [OPTIONS] -- PROGRAM [ARG...]");
+                return -EINVAL;
+        }
+        run->tty |= run->spec.tty;
+        if (!run->directory)
+                run->directory = run->spec.directory;
+        if (run->json && run->tty)
+                return error_set(error, -EINVAL, "--tty", "cannot be used with --json");
+        if (run->directory && run->directory[0] != '/')
+                return error_set(error, -EINVAL, "--cwd", "must be an absolute path in the box");
+        return 0;
+}
+
+/* ---- The policy of this call ---- */
+
+/* Directories that are too much to show without being asked, or are the box's own. */
+static bool too_much(const char *directory)
+{
+        static const char *const exact[] = { "/", "/tmp", "/var/tmp", "/var", "/home", "/root",
+                                             "/boot", "/run", "/opt", "/srv", "/mnt", "/media" };
+        static const char *const trees[] = { "/etc", "/proc", "/sys", "/dev", "/usr", "/run" };
+        const char *home = getenv("HOME");
+        size_t n = strlen(directory);
+
+        for (size_t i = 0; i < ARRAY_SIZE(exact); i++)
+                if (strcmp(directory, exact[i]) == 0)
+                        return true;
+        for (size_t i = 0; i < ARRAY_SIZE(trees); i++) {
+                size_t length = strlen(trees[i]);
+
+                if (strncmp(directory, trees[i], length) == 0 &&
+                    (directory[length] == '/' || !directory[length]))
+                        return true;
+        }
+        return home && strncmp(home, directory, n) == 0 && (home[n] == '/' || !home[n]);
+}
+
+/* `callbox run -- python3 script.py` is meant to find the script. */
+static int show_current_directory(struct run *run, cbx_error *error)
+{
+        _cleanup_free_ char *directory = getcwd(NULL, 0);
+        char *argv[] = { (char *)"--read", directory, NULL };
+        int index = 0, r;
+
+        if (run->options.file || run->options.workspace || run->directory || !directory ||
+            directory[0] != '/' || too_much(directory))
+                return 0;
+        r = options_take(&run->options, 2, argv, &index, error);
+        return MIN(r, 0);
+}
+
+/* The call's own limits may only tighten the policy's. */
+static int set_limits(const struct run *run, const cbx_policy *policy, struct policy_limits *limits,
+                      cbx_error *error)
+{
+        *limits = policy->limits;
+        if (!run->spec.limits)
+                return 0;
+        return policy_limits_from_json(run->spec.limits, "limits", true, error, limits);
+}
+
+/* ---- Signals and the terminal ---- */
+
+static int open_signals(void)
+{
+        static const int passed[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH };
+        sigset_t mask;
+
+        sigemptyset(&mask);
+        for (size_t i = 0; i < ARRAY_SIZE(passed); i++)
+                sigaddset(&mask, passed[i]);
+        sigprocmask(SIG_BLOCK, &mask, NULL);
+        return signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/* A signal to callbox is one to the program; a second request to go ends the call. */
+static void signal_ready(struct call *call, void *data)
+{
+        struct run *run = data;
+        struct signalfd_siginfo info;
+        struct winsize size;
+
+        while (read(run->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+                int signal = (int)info.ssi_signo;
+
+                if (signal == SIGWINCH) {
+                        if (ioctl(STDIN_FILENO, TIOCGWINSZ, &size) == 0)
+                                call_resize(call, size.ws_row, size.ws_col);
+                        continue;
+                }
+                if (signal != SIGUSR1 && signal != SIGUSR2 && run->interrupts++ > 0)
+                        call_cancel(call);
+                else
+                        call_signal(call, signal);
+        }
+}
+
+static void raise_terminal(struct run *run)
+{
+        struct termios raw;
+
+        if (!run->tty || tcgetattr(STDIN_FILENO, &run->terminal) < 0)
+                return;
+        raw = run->terminal;
+        cfmakeraw(&raw);
+        run->terminal_raw = tcsetattr(STDIN_FILENO, TCSADRAIN, &raw) == 0;
+}
+
+static void restore_terminal(struct run *run)
+{
+        if (run->terminal_raw)
+                (void)tcsetattr(STDIN_FILENO, TCSADRAIN, &run->terminal);
+        run->terminal_raw = false;
+}
+
+/* ---- Telling the end ---- */
+
+/* Where the caller would have found the program that the box does not have. */
+static void hint_at_program(const struct run *run, const cbx_policy *policy, cbx_error *error)
+{
+        const char *path = getenv("PATH"), *name = run->argv[0];
+        char candidate[PATH_MAX], real[PATH_MAX];
+
+        (void)policy;
+        if (strchr(name, '/')) {
+                if (access(name, X_OK) == 0)
+                        error_hint(error, "the file is on the host, but the box does not show it, or "
+                                          "its interpreter: add --read for its directory");
+                return;
+        }
+        while (path && *path) {
+                size_t n = strcspn(path, ":");
+
+                if (snprintf(candidate, sizeof(candidate), "%.*s/%s", (int)n, path, name) <
+                            (int)sizeof(candidate) &&
+                    access(candidate, X_OK) == 0 && realpath(candidate, real)) {
+                        char *slash = strrchr(real, '/');
+
+                        error_hint(error, "the host has it as %s, which the box does not show: add "
+                                          "--read %.*s", real,
+                                   slash == real ? 1 : (int)(slash - real), real);
+                        return;
+                }
+                path += n + (path[n] == ':');
+        }
+}
+
+static void print_denials(const struct report *report, bool explain)
+{
+        json_t *denial;
+        size_t i;
+
+        json_array_foreach(report->denials, i, denial) {
+                const char *kind = json_string_value(json_object_get(denial, "kind"));
+                const char *allow = json_string_value(json_object_get(denial, "allow"));
+                json_int_t count = json_integer_value(json_object_get(denial, "count"));
+
+                if (!explain && strcmp(kind, "protected") != 0)
+                        continue;
+                fprintf(stderr, "callbox: refused: %s %s (%s, %lld time%s)", kind,
+                        json_string_value(json_object_get(denial, "what")),
+                        json_string_value(json_object_get(denial, "errno")), (long long)count,
+                        count == 1 ? "" : "s");
+                if (*allow)
+                        fprintf(stderr, "; allow it with %s", allow);
+                fputc('\n', stderr);
+        }
+}
+
+static void print_end(const struct run *run, const struct report *report)
+{
+        char text[512];
+
+        if (report->reason == REASON_SETUP || report->reason == REASON_INTERNAL) {
+                cli_print_error(&report->error);
+                return;
+        }
+        if (run->quiet)
+                return;
+        for (size_t i = 0; i < report->n_warnings; i++)
+                fprintf(stderr, "callbox: warning: %s\n", report->warnings[i]);
+        print_denials(report, run->explain);
+        if (report->reason == REASON_EXITED)
+                return;
+        report_text(report, text, sizeof(text));
+        fprintf(stderr, "callbox: %s: %s\n", reason_str(report->reason), text);
+}
+
+/* ---- One call ---- */
+
+static int open_stdin(struct run *run, cbx_error *error)
+{
+        const char *file = run->stdin_file ? run->stdin_file : run->spec.stdin_file;
+        int fd;
+
+        if (run->tty)
+                return STDIN_FILENO;
+        if (file && strcmp(file, "none") != 0) {
+                fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+                if (fd < 0)
+                        return error_set(error, -errno, "--stdin", "cannot open %s: %s", file,
+                                         strerror(errno));
+                return fd;
+        }
+        /* A terminal is never passed on: what is typed belongs to whoever typed it. */
+        if (file || run->spec.stdin_none || run->spec.stdin_text || isatty(STDIN_FILENO))
+                return -1;
+        return STDIN_FILENO;
+}
+
+static int run_call(struct run *run, struct report *report)
+{
+        _cleanup_policy_ cbx_policy *policy = NULL;
+        _cleanup_plan_ struct plan *plan = NULL;
+        struct plan_options plan_options = { .explain = run->explain, .environment = environ };
+        struct call_spec spec = { .argv = run->argv,
+                                  .environment = run->spec.environment,
+                                  .id = run->spec.id,
+                                  .directory = run->directory,
+                                  .stdin_data = run->spec.stdin_text,
+                                  .tty = run->tty,
+                                  .capture = run->json,
+                                  .sanitize = run->sanitize,
+                                  .forward = { -1, -1 } };
+        struct call_hook hook = { .ready = signal_ready, .data = run };
+        struct winsize size = { 0 };
+        int r;
+
+#ifdef BOX_UNFENCED
+        plan_options.pass_all = box_fence(FENCE_ENVIRONMENT) ? NULL : "all";
+#endif
+        r = show_current_directory(run, &report->error);
+        if (r == 0)
+                r = options_policy(&run->options, &report->error, &policy);
+        if (r == 0)
+                r = plan_compile(policy, &plan_options, &report->error, &plan);
+        if (r == 0)
+                r = set_limits(run, policy, &spec.limits, &report->error);
+        if (r == 0)
+                r = spec.stdin_fd = open_stdin(run, &report->error);
+        if (r < -1) {
+                options_blame(&run->options, &report->error);
+                return r;
+        }
+        spec.stdin_length = spec.stdin_data ? strlen(spec.stdin_data) : 0;
+        if (run->tty && ioctl(STDIN_FILENO, TIOCGWINSZ, &size) == 0) {
+                spec.rows = size.ws_row;
+                spec.columns = size.ws_col;
+        }
+        if (!run->json) {
+                spec.forward[0] = STDOUT_FILENO;
+                spec.forward[1] = STDERR_FILENO;
+        }
+        hook.fd = run->signals = open_signals();
+        raise_terminal(run);
+        call_run(plan, &spec, &hook, report);
+        restore_terminal(run);
+        if (report->not_found)
+                hint_at_program(run, policy, &report->error);
+        options_blame(&run->options, &report->error);
+        return 0;
+}
+
+static int write_report_file(const char *path, json_t *json)
+{
+        _cleanup_fd_ int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
+
+        if (fd < 0)
+                return cli_fail("--report: cannot write %s: %s", path, strerror(errno));
+        return cli_print_json(json, fd);
+}
+
+/* Print what there is to print; the exit code tells of a report that could not be written. */
+static int tell(const struct run *run, const struct report *report)
+{
+        _cleanup_json_ json_t *json = NULL;
+        int code = report_exit_code(report), r = 0;
+
+        if (run->json || run->report_file)
+                json = report_to_json(report);
+        if (!run->json || report->reason == REASON_SETUP)
+                print_end(run, report);
+        if (run->json)
+                r = cli_print_json(json, STDOUT_FILENO);
+        if (run->report_file)
+                r = write_report_file(run->report_file, json);
+        return r != 0 ? r : code;
+}
+
+int cli_run(int argc, char **argv)
+{
+        struct run run = { .signals = -1 };
+        struct report report = REPORT_INIT;
+        int code, r;
+
+        for (int i = 1; i < argc && argv[i][0] == '-' && strcmp(argv[i], "--") != 0; i++)
+                if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+                        return printf(help, options_help) < 0 ? EXIT_CALLBOX : 0;
+        r = parse(&run, argc, argv, &report.error);
+        if (r == 0)
+                r = run_call(&run, &report);
+        code = tell(&run, &report);
+        report_free(&report);
+        options_free(&run.options);
+        spec_free(&run.spec);
+        return code;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Build-time tool: print the default filters as C arrays of BPF instructions. Compiling one takes
+ * libseccomp longer than a whole call takes callbox, so it is done here, once.
+ */
+#include <stdio.h>
+#include <sys/mman.h>
+
+#include "policy/syscalls.h"
+#include "policy/syscalls_table.h"
+
+static int print_filter(const char *name, unsigned variant)
+{
+        cbx_error error = CBX_ERROR_INIT;
+        struct sock_filter instruction;
+        scmp_filter_ctx context = NULL;
+        int fd, r;
+
+        context = seccomp_init(SCMP_ACT_NOTIFY);
+        fd = memfd_create("filter", 0);
+        if (!context || fd < 0)
+                return -ENOMEM;
+        r = syscalls_build(context, variant, NULL, NULL, &error);
+        if (r < 0) {
+                fprintf(stderr, "gen_filter: %s\n", error.text);
+                return r;
+        }
+        r = seccomp_export_bpf(context, fd);
+        seccomp_release(context);
+        if (r < 0)
+                return r;
+        if (lseek(fd, 0, SEEK_SET) < 0)
+                return -errno;
+        printf("static const struct sock_filter %s[] = {\n", name);
+        while (read(fd, &instruction, sizeof(instruction)) == (ssize_t)sizeof(instruction))
+                printf("        { 0x%x, %u, %u, 0x%x },\n", instruction.code, instruction.jt,
+                       instruction.jf, instruction.k);
+        printf("};\n\n");
+        base_close(fd);
+        return 0;
+}
+
+static void print_numbers(const char *const *names, size_t length)
+{
+        for (size_t i = 0; i < length; i++) {
+                int number = seccomp_syscall_resolve_name(names[i]);
+
+                if (number >= 0)
+                        printf("        %d, /* %s */\n", number, names[i]);
+        }
+}
+
+/* The calls with a name here: one of them that is refused gets EPERM, any other ENOSYS. */
+static void print_known(void)
+{
+        static const char *const conditional[] = { "socketpair", "clone", "unshare", "prlimit64" };
+
+        printf("static const short syscalls_known[] = {\n");
+        print_numbers(syscalls_allowed, ARRAY_SIZE(syscalls_allowed));
+        print_numbers(syscalls_naming, ARRAY_SIZE(syscalls_naming));
+        print_numbers(syscalls_looking, ARRAY_SIZE(syscalls_looking));
+        print_numbers(syscalls_refused, ARRAY_SIZE(syscalls_refused));
+        print_numbers(conditional, ARRAY_SIZE(conditional));
+        printf("};\n");
+}
+
+int main(void)
+{
+        printf("/* Written by gen_filter; see syscalls_table.h. */\n"
+               "#include <linux/filter.h>\n\n");
+        if (print_filter("syscalls_default_filter", 0) < 0)
+                return 1;
+        if (print_filter("syscalls_guarded_filter", SYSCALLS_GUARDED) < 0)
+                return 1;
+        print_known();
+        return fflush(stdout) == 0 ? 0 : 1;
+}

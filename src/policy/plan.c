@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+/* Compiling a policy to a plan: identity, limits, filter; files and environment are beside. */
+#include "policy/plan.h"
+
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "policy/landlock_abi.h"
+#include "policy/syscalls.h"
+
+struct plan *plan_free(struct plan *plan)
+{
+        if (!plan)
+                return NULL;
+        for (size_t i = 0; i < plan->n_steps; i++) {
+                free(plan->steps[i].target);
+                free(plan->steps[i].text);
+                free(plan->steps[i].source);
+                base_close(plan->steps[i].fd);
+        }
+        for (size_t i = 0; i < plan->n_guards; i++)
+                free(plan->guards[i].path);
+        for (char **v = plan->environment; v && *v; v++)
+                free(*v);
+        for (size_t i = 0; i < plan->n_warnings; i++)
+                free(plan->warnings[i]);
+        free(plan->steps);
+        free(plan->guards);
+        free(plan->environment);
+        free(plan->warnings);
+        free(plan->start_directory);
+        free(plan->filter_own);
+        cbx_policy_unref((cbx_policy *)plan->policy);
+        free(plan);
+        return NULL;
+}
+
+int plan_warn(struct plan *plan, const char *format, ...)
+{
+        char **warnings;
+        va_list args;
+        int r;
+
+        warnings = reallocarray(plan->warnings, plan->n_warnings + 2, sizeof(*warnings));
+        if (!warnings)
+                return -ENOMEM;
+        plan->warnings = warnings;
+        va_start(args, format);
+        r = vasprintf(&warnings[plan->n_warnings], format, args);
+        va_end(args);
+        if (r < 0) {
+                warnings[plan->n_warnings] = NULL;
+                return -ENOMEM;
+        }
+        warnings[++plan->n_warnings] = NULL;
+        return 0;
+}
+
+struct plan_step *plan_add_step(struct plan *plan, enum plan_kind kind, const char *target,
+                                const char *text)
+{
+        struct plan_step *steps, *step;
+
+        if ((plan->n_steps & (plan->n_steps - 1)) == 0) {
+                size_t room = plan->n_steps ? plan->n_steps * 2 : 1;
+
+                steps = reallocarray(plan->steps, room, sizeof(*steps));
+                if (!steps)
+                        return NULL;
+                plan->steps = steps;
+        }
+        step = &plan->steps[plan->n_steps];
+        *step = (struct plan_step){ .kind = kind, .fd = -1, .directory = true };
+        step->target = strdup(target);
+        step->text = text ? strdup(text) : NULL;
+        if (!step->target || (text && !step->text)) {
+                free(step->target);
+                free(step->text);
+                return NULL;
+        }
+        plan->n_steps++;
+        return step;
+}
+
+/* The canonical path of a descriptor, as the kernel sees it. */
+static char *descriptor_path(int fd)
+{
+        char link[64], path[4096];
+        ssize_t n;
+
+        snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+        n = readlink(link, path, sizeof(path) - 1);
+        if (n <= 0 || path[0] != '/')
+                return NULL;
+        path[n] = '\0';
+        return strdup(path);
+}
+
+int plan_add_tree(struct plan *plan, int dirfd, const char *host, const char *target,
+                  bool writable, const char *where)
+{
+        _cleanup_fd_ int fd = openat(dirfd, host, O_PATH | O_CLOEXEC);
+        _cleanup_free_ char *source = NULL;
+        struct plan_step *step;
+        struct stat st;
+
+        if (fd < 0 || fstat(fd, &st) < 0)
+                return -errno;
+        source = descriptor_path(fd);
+        if (!source)
+                return -ENOENT;
+        step = plan_add_step(plan, PLAN_TREE, target ? target : source, NULL);
+        if (!step)
+                return -ENOMEM;
+        step->where = where;
+        step->directory = S_ISDIR(st.st_mode);
+        step->writable = writable;
+        step->device = st.st_dev;
+        step->inode = st.st_ino;
+        step->uid = st.st_uid;
+        step->gid = st.st_gid;
+        step->source = TAKE_PTR(source);
+        step->fd = TAKE_FD(fd);
+        return 0;
+}
+
+/* Is `id` mapped in the user namespace that callbox itself runs in? */
+static bool id_is_mapped(const char *map, uint32_t id)
+{
+        _cleanup_free_ char *text = NULL;
+        size_t length;
+        char *line;
+
+        if (file_read(AT_FDCWD, map, 64 * KIB, &text, &length) < 0)
+                return false;
+        line = text;
+        while (line && *line) {
+                unsigned long inside, outside, count;
+
+                if (sscanf(line, "%lu %lu %lu", &inside, &outside, &count) == 3 && id >= inside &&
+                    id - inside < count)
+                        return true;
+                line = strchr(line, '\n');
+                line = line ? line + 1 : NULL;
+        }
+        return false;
+}
+
+/* Root hands its boxes to an id that is nobody's; everyone else, and a root that has no such id
+ * to give (in a container that maps a single one), stays who he is, without any privilege. */
+static void set_identity(struct plan *plan)
+{
+        struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+        struct __user_cap_data_struct data[2];
+        const uint32_t wanted = 1U << CAP_SETUID | 1U << CAP_SETGID | 1U << CAP_SYS_ADMIN;
+
+        plan->host_uid = geteuid();
+        plan->host_gid = getegid();
+        if (geteuid() != 0 || syscall(SYS_capget, &header, data) < 0 ||
+            (data[0].effective & wanted) != wanted)
+                return;
+        if (!id_is_mapped("/proc/self/uid_map", PLAN_HOST_ID) ||
+            !id_is_mapped("/proc/self/gid_map", PLAN_HOST_ID))
+                return;
+        plan->privileged = true;
+        plan->host_uid = PLAN_HOST_ID;
+        plan->host_gid = PLAN_HOST_ID;
+}
+
+static void add_rlimit(struct plan *plan, int resource, uint64_t value)
+{
+        plan->rlimits[plan->n_rlimits++] = (struct plan_rlimit){ resource, (rlim_t)value };
+}
+
+/*
+ * Limits that the kernel keeps by itself. RLIMIT_DATA is no memory limit (it counts what is
+ * reserved, and a program that hits it only sees a failed allocation): it bounds how far one
+ * process can get between two looks of init's at the tree.
+ */
+static void set_rlimits(struct plan *plan)
+{
+        const struct policy_limits *limits = &plan->policy->limits;
+
+        add_rlimit(plan, RLIMIT_CORE, 0);
+        add_rlimit(plan, RLIMIT_MEMLOCK, 64 * KIB);
+        add_rlimit(plan, RLIMIT_MSGQUEUE, 800 * KIB);
+        add_rlimit(plan, RLIMIT_RTPRIO, 0);
+        add_rlimit(plan, RLIMIT_SIGPENDING, 4096);
+        if (limits->file_size)
+                add_rlimit(plan, RLIMIT_FSIZE, limits->file_size);
+        if (limits->open_files)
+                add_rlimit(plan, RLIMIT_NOFILE, limits->open_files);
+        if (limits->memory)
+                add_rlimit(plan, RLIMIT_DATA, 2 * limits->memory + 8 * GIB);
+        if (limits->cpu > 0)
+                add_rlimit(plan, RLIMIT_CPU, (uint64_t)ceil(limits->cpu) + 1);
+        /* Counted in the box's own user namespace; init is one of them. */
+        if (limits->processes)
+                add_rlimit(plan, RLIMIT_NPROC, limits->processes + 1);
+}
+
+int plan_compile(cbx_policy *policy, const struct plan_options *options, cbx_error *error,
+                 struct plan **ret_plan)
+{
+        _cleanup_plan_ struct plan *plan = calloc(1, sizeof(*plan));
+        unsigned variant;
+        int r;
+
+        if (!plan)
+                return error_oom(error);
+        plan->policy = cbx_policy_ref(policy);
+        plan->explain = options->explain;
+        plan->landlock_abi = landlock_abi();
+        set_identity(plan);
+        set_rlimits(plan);
+        r = policy->system ? plan_add_system(plan, error) : 0;
+        if (r == 0)
+                r = plan_add_files(plan, options, error);
+        if (r == 0)
+                r = plan_set_environment(plan, options, error);
+        if (r < 0)
+                return r;
+        variant = (plan->n_guards ? SYSCALLS_GUARDED : 0U) |
+                  (plan->explain ? SYSCALLS_EXPLAIN : 0U);
+        r = syscalls_compile(policy, variant, error, &plan->filter, &plan->filter_length,
+                             &plan->filter_own);
+        if (r < 0)
+                return r;
+        *ret_plan = TAKE_PTR(plan);
+        return 0;
+}

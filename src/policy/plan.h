@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A plan: a policy compiled once for this host and this caller. Every host path has been resolved
+ * to a descriptor, the filter to bytes, the environment to a block; a box is made from it without
+ * looking anything up again. Many boxes may be made from one plan.
+ */
+#ifndef POLICY_PLAN_H
+#define POLICY_PLAN_H
+
+#include <linux/filter.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include "policy/policy.h"
+
+/* Who the program is inside its box, and which host id that is when root runs callbox. The latter
+ * lies just above the range that systemd gives to containers: no user database hands it out. */
+#define PLAN_BOX_ID 1000
+#define PLAN_BOX_NAME "box"
+#define PLAN_HOST_ID 0x70000000U
+#define PLAN_HOME "/tmp"
+
+/* One step in building the root of a box; applied in order. */
+enum plan_kind {
+        PLAN_DIRECTORY, /* a directory of the box's own */
+        PLAN_LINK,      /* a symbolic link to `text` */
+        PLAN_FILE,      /* a small read-only file that holds `text` */
+        PLAN_TREE,      /* a directory or file of the host */
+        PLAN_TMPFS,     /* an empty file system of `size` bytes */
+        PLAN_HIDE,      /* an empty, unreadable thing over what is there */
+};
+
+struct plan_step {
+        enum plan_kind kind;
+        char *target;      /* in the box, absolute */
+        char *text;        /* LINK, FILE: see above */
+        const char *where; /* the rule it comes from, or NULL for what every box has */
+        /* PLAN_TREE and PLAN_HIDE: */
+        bool directory;
+        /* PLAN_TREE: */
+        bool writable;
+        char *source;  /* canonical host path */
+        int fd;        /* O_PATH */
+        dev_t device;  /* what it was when it was resolved: the box refuses anything else */
+        ino_t inode;   /* ... */
+        bool map;      /* make it belong to the box's own id (root only) */
+        uid_t uid;     /* its owner on the host */
+        gid_t gid;
+        uint64_t size; /* PLAN_TMPFS */
+};
+
+struct plan_rlimit {
+        int resource;
+        rlim_t value;
+};
+
+/* A place in the box whose name must stay as it is, whether it exists or not. */
+struct plan_guard {
+        char *path; /* absolute, in the box */
+        const char *name;
+};
+
+#define PLAN_RLIMITS_MAX 16
+
+struct plan {
+        const cbx_policy *policy; /* a reference is held */
+        bool privileged;          /* made by root: trees are handed in, ids are mapped */
+        uid_t host_uid;           /* who the box is on the host */
+        gid_t host_gid;
+        bool explain;
+        struct plan_step *steps;
+        size_t n_steps;
+        struct plan_guard *guards;
+        size_t n_guards;
+        struct plan_rlimit rlimits[PLAN_RLIMITS_MAX];
+        size_t n_rlimits;
+        char **environment; /* NULL-terminated NAME=VALUE */
+        char *start_directory;
+        const struct sock_filter *filter;
+        unsigned short filter_length;
+        struct sock_filter *filter_own; /* where it was compiled for this policy alone */
+        int landlock_abi;               /* 0: the kernel has none */
+        char **warnings;                /* NULL-terminated; shown in the report */
+        size_t n_warnings;
+};
+
+struct plan_options {
+        bool explain;            /* record refused paths and connections */
+        const char *directory;   /* where relative paths start; NULL: the current directory */
+        char **environment;      /* the caller's */
+        const char *pass_all;    /* unfenced test build only */
+};
+
+/* Compile a policy. error->where names the rule that cannot be kept on this host. */
+int plan_compile(cbx_policy *policy, const struct plan_options *options, cbx_error *error,
+                 struct plan **ret_plan);
+struct plan *plan_free(struct plan *plan);
+
+static inline void plan_freep(struct plan **plan)
+{
+        *plan = plan_free(*plan);
+}
+#define _cleanup_plan_ _cleanup_(plan_freep)
+
+int plan_warn(struct plan *plan, const char *format, ...) PRINTF_LIKE(2, 3);
+
+/* The steps that every box has: the read-only system, /etc, /tmp (plan_system.c). */
+int plan_add_system(struct plan *plan, cbx_error *error);
+/* The steps that the policy asks for (plan_files.c). */
+int plan_add_files(struct plan *plan, const struct plan_options *options, cbx_error *error);
+/* Add one step; takes ownership of nothing, copies target and text. */
+struct plan_step *plan_add_step(struct plan *plan, enum plan_kind kind, const char *target,
+                                const char *text);
+/* Resolve a host path once and add it as a tree; 0, or a negative errno with nothing added. */
+int plan_add_tree(struct plan *plan, int dirfd, const char *host, const char *target,
+                  bool writable, const char *where);
+/* The environment block (plan_environment.c). */
+int plan_set_environment(struct plan *plan, const struct plan_options *options, cbx_error *error);
+
+#endif

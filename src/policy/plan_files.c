@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The files that a policy names. Each host path is resolved here, once: to a descriptor and to the
+ * canonical path under which it appears in the box. A deeper rule wins over the one above it.
+ */
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "policy/plan.h"
+#include "policy/syscalls.h"
+
+/* Is `path` the same as `tree` or below it? Returns what follows `tree`, or NULL. */
+static const char *below(const char *path, const char *tree)
+{
+        size_t n = strlen(tree);
+
+        if (strncmp(path, tree, n) != 0 || (path[n] != '\0' && path[n] != '/'))
+                return NULL;
+        return path + n;
+}
+
+static int no_such_path(const struct policy_path *rule, int r, cbx_error *error)
+{
+        if (r == -ENOENT || r == -ENOTDIR) {
+                error_set(error, -ENOENT, rule->where, "%s does not exist", rule->host);
+                error_hint(error, "create it first, or take the rule away");
+        } else if (r == -EACCES) {
+                error_set(error, r, rule->where, "%s cannot be reached: %s", rule->host,
+                          strerror(-r));
+                error_hint(error, "the caller has no permission on a directory above it");
+        } else {
+                error_set(error, r, rule->where, "%s cannot be opened: %s", rule->host,
+                          strerror(-r));
+        }
+        return r;
+}
+
+/* Places that a box makes for itself and that no rule may replace. */
+static const char *const own_places[] = { "/proc", "/dev", "/sys" };
+
+static int check_place(const struct policy_path *rule, const struct plan_step *step,
+                       cbx_error *error)
+{
+        if (strcmp(step->source, "/") == 0 || strcmp(step->target, "/") == 0) {
+                error_set(error, -EINVAL, rule->where, "the whole of / cannot be shown");
+                error_hint(error, "name the directories that the program needs");
+                return -EINVAL;
+        }
+        for (size_t i = 0; i < ARRAY_SIZE(own_places); i++)
+                if (below(step->target, own_places[i]) || below(step->source, own_places[i]))
+                        return error_set(error, -EINVAL, rule->where,
+                                         "%s cannot be shown: a box has a %s of its own",
+                                         rule->host, own_places[i]);
+        return 0;
+}
+
+/* A rule that names a symbolic link shows what it leads to, and the link beside it. */
+static int add_link(struct plan *plan, const struct policy_path *rule, const char *source)
+{
+        size_t n = strlen(rule->host);
+
+        if (rule->box || rule->host[0] != '/' || strstr(rule->host, "/..") || n >= PATH_MAX ||
+            rule->host[n - 1] == '/' || strcmp(rule->host, source) == 0)
+                return 0;
+        return plan_add_step(plan, PLAN_LINK, rule->host, source) ? 0 : -ENOMEM;
+}
+
+static int add_shown(struct plan *plan, int dirfd, const struct policy_path *rule,
+                     cbx_error *error)
+{
+        struct plan_step *step;
+        int r;
+
+        r = plan_add_tree(plan, dirfd, rule->host, rule->box, rule->access == POLICY_WRITE,
+                          rule->where);
+        if (r < 0)
+                return no_such_path(rule, r, error);
+        step = &plan->steps[plan->n_steps - 1];
+        step->map = plan->privileged;
+        r = check_place(rule, step, error);
+        if (r < 0)
+                return r;
+        if (rule->workspace && !step->directory)
+                return error_set(error, -ENOTDIR, rule->where, "the workspace %s is no directory",
+                                 rule->host);
+        if (add_link(plan, rule, step->source) < 0)
+                return error_oom(error);
+        return 0;
+}
+
+/* Hide a path wherever a tree of this plan shows it. */
+static int add_hidden(struct plan *plan, int dirfd, const struct policy_path *rule,
+                      cbx_error *error)
+{
+        size_t n_shown = plan->n_steps;
+        char target[PATH_MAX];
+        struct plan_step resolved, *step;
+        int r;
+
+        r = plan_add_tree(plan, dirfd, rule->host, NULL, false, rule->where);
+        if (r < 0)
+                return no_such_path(rule, r, error);
+        resolved = plan->steps[--plan->n_steps];
+        base_close(resolved.fd);
+        for (size_t i = 0; r == 0 && i < n_shown; i++) {
+                const char *rest;
+
+                if (plan->steps[i].kind != PLAN_TREE)
+                        continue;
+                rest = below(resolved.source, plan->steps[i].source);
+                if (!rest)
+                        continue;
+                snprintf(target, sizeof(target), "%s%s", plan->steps[i].target, rest);
+                step = plan_add_step(plan, PLAN_HIDE, target, NULL);
+                if (!step) {
+                        r = error_oom(error);
+                } else {
+                        step->directory = resolved.directory;
+                        step->where = rule->where;
+                }
+        }
+        free(resolved.source);
+        free(resolved.target);
+        return r;
+}
+
+/* Make what is there under a protected name read-only. Follows links: a link's own name is held
+ * by the guard, what it leads to is held here as far as the box can see it. */
+static int protect_existing(struct plan *plan, const struct plan_step *workspace, const char *name)
+{
+        struct plan_step *step;
+        const char *rest;
+        char target[PATH_MAX];
+        int r;
+
+        r = plan_add_tree(plan, workspace->fd, name, NULL, false, workspace->where);
+        if (r == -ENOENT)
+                return 0;
+        if (r < 0)
+                return r;
+        step = &plan->steps[plan->n_steps - 1];
+        rest = below(step->source, workspace->source);
+        if (!rest || !*rest) {
+                plan->n_steps--;
+                base_close(step->fd);
+                free(step->source);
+                free(step->target);
+                return 0;
+        }
+        snprintf(target, sizeof(target), "%s%s", workspace->target, rest);
+        free(step->target);
+        step->target = strdup(target);
+        step->map = plan->privileged;
+        return step->target ? 0 : -ENOMEM;
+}
+
+/* Names below a directory that is a file here (".git" of a worktree): protect the file. */
+static int protect_name(struct plan *plan, const struct plan_step *workspace, const char *name)
+{
+        char part[PATH_MAX];
+        char *slash;
+        int r;
+
+        r = protect_existing(plan, workspace, name);
+        if (r != -ENOTDIR)
+                return r;
+        snprintf(part, sizeof(part), "%s", name);
+        while (r == -ENOTDIR && (slash = strrchr(part, '/'))) {
+                *slash = '\0';
+                r = protect_existing(plan, workspace, part);
+        }
+        return r;
+}
+
+static int add_guard(struct plan *plan, const struct plan_step *workspace, const char *name)
+{
+        struct plan_guard *guards = reallocarray(plan->guards, plan->n_guards + 1, sizeof(*guards));
+
+        if (!guards)
+                return -ENOMEM;
+        plan->guards = guards;
+        guards[plan->n_guards].name = name;
+        if (asprintf(&guards[plan->n_guards].path, "%s/%s", workspace->target, name) < 0)
+                return -ENOMEM;
+        plan->n_guards++;
+        return 0;
+}
+
+static int add_protection(struct plan *plan, size_t workspace_index, cbx_error *error)
+{
+        for (char **name = plan->policy->protect; name && *name; name++) {
+                struct plan_step workspace = plan->steps[workspace_index];
+                int r = protect_name(plan, &workspace, *name);
+
+                if (r == 0)
+                        r = add_guard(plan, &workspace, *name);
+                if (r < 0)
+                        return error_set(error, r, "files.protect", "cannot protect %s in %s: %s",
+                                         *name, workspace.source, strerror(-r));
+        }
+        return 0;
+}
+
+/* Parents before children; at one place what every box has comes first. */
+static int compare_steps(const void *a, const void *b)
+{
+        const struct plan_step *x = a, *y = b;
+        int r = strcmp(x->target, y->target);
+
+        if (r != 0)
+                return r;
+        if ((x->where == NULL) != (y->where == NULL))
+                return x->where == NULL ? -1 : 1;
+        return (int)x->kind - (int)y->kind;
+}
+
+/* Where a rule puts something in the place of what every box has, leave the latter out. */
+static void drop_replaced(struct plan *plan)
+{
+        size_t kept = 0;
+
+        for (size_t i = 0; i < plan->n_steps; i++) {
+                struct plan_step *step = &plan->steps[i], *next = step + 1;
+
+                if (i + 1 < plan->n_steps && !step->where && next->kind != PLAN_HIDE &&
+                    strcmp(step->target, next->target) == 0) {
+                        free(step->target);
+                        free(step->text);
+                        free(step->source);
+                        base_close(step->fd);
+                        continue;
+                }
+                plan->steps[kept++] = *step;
+        }
+        plan->n_steps = kept;
+}
+
+/* The caller's directory where the box shows it, else the workspace, else the box's home. */
+static int set_start_directory(struct plan *plan, int dirfd, const char *workspace)
+{
+        char link[64], path[PATH_MAX];
+        const char *start = workspace ? workspace : PLAN_HOME;
+        ssize_t n;
+
+        if (dirfd == AT_FDCWD)
+                n = getcwd(path, sizeof(path)) ? (ssize_t)strlen(path) : -1;
+        else {
+                snprintf(link, sizeof(link), "/proc/self/fd/%d", dirfd);
+                n = readlink(link, path, sizeof(path) - 1);
+        }
+        if (n > 0 && path[0] == '/') {
+                path[n] = '\0';
+                for (size_t i = 0; i < plan->n_steps; i++) {
+                        const struct plan_step *step = &plan->steps[i];
+
+                        if (step->kind == PLAN_TREE && step->where && step->directory &&
+                            strcmp(step->source, step->target) == 0 && below(path, step->source))
+                                start = path;
+                }
+        }
+        plan->start_directory = strdup(start);
+        return plan->start_directory ? 0 : -ENOMEM;
+}
+
+int plan_add_files(struct plan *plan, const struct plan_options *options, cbx_error *error)
+{
+        const cbx_policy *policy = plan->policy;
+        _cleanup_fd_ int directory = -1;
+        _cleanup_free_ char *workspace = NULL;
+        struct plan_step *step;
+        int dirfd = AT_FDCWD, r = 0;
+
+        if (options->directory) {
+                directory = open(options->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+                if (directory < 0)
+                        return error_set(error, -errno, "", "cannot open %s: %s",
+                                         options->directory, strerror(errno));
+                dirfd = directory;
+        }
+        step = plan_add_step(plan, PLAN_TMPFS, "/tmp", NULL);
+        if (!step)
+                return error_oom(error);
+        step->size = policy->limits.tmp_size;
+        for (size_t i = 0; r == 0 && i < policy->n_paths; i++) {
+                const struct policy_path *rule = &policy->paths[i];
+
+                if (rule->access == POLICY_HIDE)
+                        continue;
+                if (rule->access != POLICY_TMPFS) {
+                        size_t index = plan->n_steps;
+
+                        r = add_shown(plan, dirfd, rule, error);
+                        if (r == 0 && rule->workspace) {
+                                r = add_protection(plan, index, error);
+                                workspace = strdup(plan->steps[index].target);
+                        }
+                        continue;
+                }
+                step = plan_add_step(plan, PLAN_TMPFS, rule->box, NULL);
+                if (!step)
+                        return error_oom(error);
+                step->size = rule->size;
+                step->where = rule->where;
+        }
+        for (size_t i = 0; r == 0 && i < policy->n_paths; i++)
+                if (policy->paths[i].access == POLICY_HIDE)
+                        r = add_hidden(plan, dirfd, &policy->paths[i], error);
+        if (r < 0)
+                return r;
+        qsort(plan->steps, plan->n_steps, sizeof(*plan->steps), compare_steps);
+        drop_replaced(plan);
+        if (set_start_directory(plan, dirfd, workspace) < 0)
+                return error_oom(error);
+        return 0;
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/* The read-only system that every box sees unless its policy says otherwise. */
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "policy/plan.h"
+
+/* Directories of programs; on a merged-/usr host most are links into /usr and stay links. */
+static const char *const system_trees[] = {
+        "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32",
+};
+
+/* What programs need of /etc. No secrets, nothing about the host's users, network or services;
+ * what is not on this host is left out. */
+static const char *const system_etc[] = {
+        "/etc/alternatives",   "/etc/ca-certificates", "/etc/debian_version", "/etc/fonts",
+        "/etc/inputrc",        "/etc/java",            "/etc/java-11-openjdk", "/etc/java-17-openjdk",
+        "/etc/java-21-openjdk", "/etc/ld.so.cache",    "/etc/ld.so.conf",     "/etc/ld.so.conf.d",
+        "/etc/locale.alias",   "/etc/localtime",       "/etc/magic",          "/etc/mime.types",
+        "/etc/perl",           "/etc/pki",             "/etc/protocols",      "/etc/python3",
+        "/etc/python3.11",     "/etc/services",        "/etc/ssl/certs",      "/etc/ssl/openssl.cnf",
+        "/etc/terminfo",       "/etc/timezone",        "/etc/xml",
+};
+
+/* Needed only to find other hosts. */
+static const char *const system_etc_network[] = { "/etc/resolv.conf", "/etc/gai.conf" };
+
+static const struct {
+        const char *target, *text;
+} system_files[] = {
+        { "/etc/passwd", "root:x:0:0:root:/nonexistent:/usr/sbin/nologin\n"
+                         "box:x:1000:1000:box:" PLAN_HOME ":/bin/sh\n"
+                         "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n" },
+        { "/etc/group", "root:x:0:\nbox:x:1000:\nnogroup:x:65534:\n" },
+        { "/etc/hosts", "127.0.0.1 localhost box\n::1 localhost\n" },
+        { "/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n"
+                                "services: files\nprotocols: files\n" },
+};
+
+static const char *const system_directories[] = { "/etc", "/run", "/var", "/home", "/opt" };
+
+static int add_program_tree(struct plan *plan, const char *path)
+{
+        char link[256];
+        ssize_t n = readlink(path, link, sizeof(link) - 1);
+
+        if (n > 0) {
+                link[n] = '\0';
+                return plan_add_step(plan, PLAN_LINK, path, link) ? 0 : -ENOMEM;
+        }
+        return plan_add_tree(plan, AT_FDCWD, path, path, false, NULL);
+}
+
+/* Links of /etc that lead into the shown system (localtime, os-release) stay links. */
+static int add_etc(struct plan *plan, const char *path)
+{
+        char link[256];
+        ssize_t n = readlink(path, link, sizeof(link) - 1);
+
+        if (n > 5 && strncmp(link, "/usr/", 5) == 0) {
+                link[n] = '\0';
+                return plan_add_step(plan, PLAN_LINK, path, link) ? 0 : -ENOMEM;
+        }
+        return plan_add_tree(plan, AT_FDCWD, path, path, false, NULL);
+}
+
+static int failed(const char *path, int r, cbx_error *error)
+{
+        /* A part that is absent, or that this caller may not read, is simply not shown. */
+        if (r == 0 || r == -ENOENT || r == -EACCES || r == -ENOTDIR)
+                return 0;
+        return error_set(error, r, "system", "cannot open %s: %s", path, strerror(-r));
+}
+
+int plan_add_system(struct plan *plan, cbx_error *error)
+{
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < ARRAY_SIZE(system_directories); i++)
+                if (!plan_add_step(plan, PLAN_DIRECTORY, system_directories[i], NULL))
+                        return error_oom(error);
+        for (size_t i = 0; r == 0 && i < ARRAY_SIZE(system_trees); i++)
+                r = failed(system_trees[i], add_program_tree(plan, system_trees[i]), error);
+        for (size_t i = 0; r == 0 && i < ARRAY_SIZE(system_etc); i++)
+                r = failed(system_etc[i], add_etc(plan, system_etc[i]), error);
+        if (plan->policy->network == POLICY_NETWORK_HOST)
+                for (size_t i = 0; r == 0 && i < ARRAY_SIZE(system_etc_network); i++)
+                        r = failed(system_etc_network[i],
+                                   plan_add_tree(plan, AT_FDCWD, system_etc_network[i],
+                                                 system_etc_network[i], false, NULL), error);
+        for (size_t i = 0; r == 0 && i < ARRAY_SIZE(system_files); i++)
+                if (!plan_add_step(plan, PLAN_FILE, system_files[i].target, system_files[i].text))
+                        return error_oom(error);
+        if (r == 0 && (!plan_add_step(plan, PLAN_LINK, "/etc/mtab", "/proc/self/mounts") ||
+                       !plan_add_step(plan, PLAN_LINK, "/etc/os-release", "../usr/lib/os-release") ||
+                       !plan_add_step(plan, PLAN_LINK, "/var/tmp", "/tmp")))
+                return error_oom(error);
+        return r;
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/* The filter of a policy, and what a refused call is answered with. */
+#include <linux/audit.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "default_filters.h"
+#include "policy/syscalls.h"
+
+static bool is_default(const cbx_policy *policy)
+{
+        return (!policy->syscalls_allow || !policy->syscalls_allow[0]) &&
+               (!policy->syscalls_deny || !policy->syscalls_deny[0]);
+}
+
+static int export_filter(scmp_filter_ctx context, struct sock_filter **ret, unsigned short *ret_n)
+{
+        _cleanup_fd_ int fd = memfd_create("filter", MFD_CLOEXEC);
+        _cleanup_free_ struct sock_filter *filter = NULL;
+        struct stat st;
+        int r;
+
+        if (fd < 0)
+                return -errno;
+        r = seccomp_export_bpf(context, fd);
+        if (r < 0)
+                return r;
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        if (st.st_size <= 0 || (size_t)st.st_size / sizeof(*filter) > BPF_MAXINSNS)
+                return -EFBIG;
+        filter = malloc((size_t)st.st_size);
+        if (!filter)
+                return -ENOMEM;
+        if (pread(fd, filter, (size_t)st.st_size, 0) != (ssize_t)st.st_size)
+                return -EIO;
+        *ret_n = (unsigned short)((size_t)st.st_size / sizeof(*filter));
+        *ret = TAKE_PTR(filter);
+        return 0;
+}
+
+int syscalls_compile(const cbx_policy *policy, unsigned variant, cbx_error *error,
+                     const struct sock_filter **ret_filter, unsigned short *ret_length,
+                     struct sock_filter **ret_own)
+{
+        scmp_filter_ctx context;
+        int r;
+
+        if (is_default(policy) && variant == 0) {
+                *ret_filter = syscalls_default_filter;
+                *ret_length = ARRAY_SIZE(syscalls_default_filter);
+                return 0;
+        }
+        if (is_default(policy) && variant == SYSCALLS_GUARDED) {
+                *ret_filter = syscalls_guarded_filter;
+                *ret_length = ARRAY_SIZE(syscalls_guarded_filter);
+                return 0;
+        }
+        context = seccomp_init(SCMP_ACT_NOTIFY);
+        if (!context)
+                return error_oom(error);
+        r = syscalls_build(context, variant, policy->syscalls_allow, policy->syscalls_deny, error);
+        if (r == 0) {
+                r = export_filter(context, ret_own, ret_length);
+                if (r < 0)
+                        error_set(error, r, "syscalls", "cannot compile the filter: %s",
+                                  strerror(-r));
+                else
+                        *ret_filter = *ret_own;
+        }
+        seccomp_release(context);
+        return r;
+}
+
+#define X32_BIT 0x40000000
+
+int syscalls_errno(uint32_t arch, int number)
+{
+        if (arch != AUDIT_ARCH_X86_64 || (number & X32_BIT))
+                return ENOSYS;
+        if (number == SYS_socket)
+                return EAFNOSUPPORT;
+        for (size_t i = 0; i < ARRAY_SIZE(syscalls_known); i++)
+                if (syscalls_known[i] == number)
+                        return EPERM;
+        return ENOSYS;
+}
+
+void syscalls_name(uint32_t arch, int number, char *ret, size_t room)
+{
+        const char *prefix = "";
+        char *name;
+        uint32_t token = SCMP_ARCH_X86_64;
+
+        if (arch == AUDIT_ARCH_I386) {
+                prefix = "i386:";
+                token = SCMP_ARCH_X86;
+        } else if (arch == AUDIT_ARCH_X86_64 && (number & X32_BIT)) {
+                prefix = "x32:";
+                number &= ~X32_BIT;
+        }
+        name = seccomp_syscall_resolve_num_arch(token, number);
+        if (name)
+                snprintf(ret, room, "%s%s", prefix, name);
+        else
+                snprintf(ret, room, "%s#%d", prefix, number);
+        free(name);
+}

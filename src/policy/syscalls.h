@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The system calls of a box. Allowed ones run at full speed; every other one goes to the box's
+ * init, which counts it and answers with an errno (box/notify.c): EPERM for what is known to be
+ * dangerous, EAFNOSUPPORT for socket families, ENOSYS for what nobody here has heard of.
+ */
+#ifndef POLICY_SYSCALLS_H
+#define POLICY_SYSCALLS_H
+
+#include <linux/filter.h>
+#include <seccomp.h>
+
+#include "policy/policy.h"
+
+enum syscalls_variant {
+        SYSCALLS_GUARDED = 1 << 0, /* calls that make or replace names go to init */
+        SYSCALLS_EXPLAIN = 1 << 1, /* ... and so do those that look up paths or connect */
+};
+
+/* The filter for a policy. The default policy's were compiled when callbox was built and cost
+ * nothing; others are compiled here. `ret_own` is set when the caller has to free the bytes. */
+int syscalls_compile(const cbx_policy *policy, unsigned variant, cbx_error *error,
+                     const struct sock_filter **ret_filter, unsigned short *ret_length,
+                     struct sock_filter **ret_own);
+
+/* Fill a libseccomp context: used by the above and by the build-time generator. */
+int syscalls_build(scmp_filter_ctx context, unsigned variant, char *const *allow,
+                   char *const *deny, cbx_error *error);
+
+/* What a refused call is answered with. Async-signal-safe. */
+int syscalls_errno(uint32_t arch, int number);
+
+/* The name of a call, "i386:socketcall" for a foreign one, "#500" for an unknown one. */
+void syscalls_name(uint32_t arch, int number, char *ret, size_t room);
+
+#endif

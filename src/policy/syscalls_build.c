@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+/* Fill a libseccomp context with a box's rules. Linked into callbox and its build-time generator. */
+#include <fcntl.h>
+#include <linux/netlink.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/personality.h>
+#include <sys/socket.h>
+
+#include "policy/syscalls.h"
+#include "policy/syscalls_table.h"
+
+#define NAMESPACE_FLAGS                                                                            \
+        (CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC |                \
+         CLONE_NEWUTS | CLONE_NEWCGROUP)
+#ifndef CLONE_NEWTIME
+#define CLONE_NEWTIME 0x00000080
+#endif
+
+/* The kernel reads these arguments as 32 bits wide; a comparison of all 64 would be passed by a
+ * caller that sets the upper half, so compare exact values (upper half zero) or under a mask. */
+#define LOW32 0xffffffffULL
+
+/* Our own set-up makes these calls after the filter is loaded and before the program starts. */
+static const char *const needed[] = {
+        "execve", "sendmsg", "recvmsg", "close_range", "dup3", "chdir", "exit_group",
+        "rt_sigprocmask", "setsid", "openat", "ioctl", "close", "prlimit64",
+};
+
+static bool listed(const char *name, char *const *list)
+{
+        for (; list && *list; list++)
+                if (strcmp(*list, name) == 0)
+                        return true;
+        return false;
+}
+
+static bool in_table(const char *name, const char *const *table, size_t length)
+{
+        for (size_t i = 0; i < length; i++)
+                if (strcmp(table[i], name) == 0)
+                        return true;
+        return false;
+}
+
+struct rules {
+        scmp_filter_ctx context;
+        unsigned variant;
+        char *const *allow, *const *deny;
+        cbx_error *error;
+};
+
+/* Add one rule unless the policy denies the call or allows it without conditions. Names that
+ * this libseccomp does not know are left to the default action. */
+static int add_rule(struct rules *rules, uint32_t action, const char *name, unsigned n,
+                    const struct scmp_arg_cmp *compare)
+{
+        int number, r;
+
+        if (listed(name, rules->deny) || (n > 0 && listed(name, rules->allow)))
+                return 0;
+        number = seccomp_syscall_resolve_name(name);
+        if (number == __NR_SCMP_ERROR || number < 0)
+                return 0;
+        r = seccomp_rule_add_array(rules->context, action, number, n, compare);
+        return r < 0 ? error_set(rules->error, r, name, "cannot add a rule for %s: %s", name,
+                                 strerror(-r))
+                     : 0;
+}
+
+/* Does init want to see this call before it happens? */
+static bool watched(const struct rules *rules, const char *name)
+{
+        if ((rules->variant & SYSCALLS_GUARDED) &&
+            in_table(name, syscalls_naming, ARRAY_SIZE(syscalls_naming)))
+                return true;
+        return (rules->variant & SYSCALLS_EXPLAIN) &&
+               in_table(name, syscalls_looking, ARRAY_SIZE(syscalls_looking));
+}
+
+static int add_allowed(struct rules *rules, const char *const *table, size_t length)
+{
+        for (size_t i = 0; i < length; i++) {
+                int r;
+
+                if (watched(rules, table[i]))
+                        continue;
+                r = add_rule(rules, SCMP_ACT_ALLOW, table[i], 0, NULL);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* Calls that are allowed with some arguments only. */
+static int add_conditional(struct rules *rules)
+{
+        static const int families[] = { AF_UNIX, AF_INET, AF_INET6 };
+        static const unsigned long personas[] = { PER_LINUX, 0xffffffff };
+        struct scmp_arg_cmp none = SCMP_A0(SCMP_CMP_MASKED_EQ, NAMESPACE_FLAGS, 0);
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < ARRAY_SIZE(families); i++)
+                r = add_rule(rules, SCMP_ACT_ALLOW, "socket", 1,
+                             &SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)families[i]));
+        if (r == 0)
+                r = add_rule(rules, SCMP_ACT_ALLOW, "socket", 2,
+                             (struct scmp_arg_cmp[]){ SCMP_A0(SCMP_CMP_EQ, AF_NETLINK),
+                                                      SCMP_A2(SCMP_CMP_EQ, NETLINK_ROUTE) });
+        if (r == 0)
+                r = add_rule(rules, SCMP_ACT_ALLOW, "socketpair", 1,
+                             &SCMP_A0(SCMP_CMP_EQ, AF_UNIX));
+        for (size_t i = 0; r == 0 && i < ARRAY_SIZE(personas); i++)
+                r = add_rule(rules, SCMP_ACT_ALLOW, "personality", 1,
+                             &SCMP_A0(SCMP_CMP_EQ, personas[i]));
+        if (r == 0)
+                r = add_rule(rules, SCMP_ACT_ALLOW, "clone", 1, &none);
+        if (r == 0)
+                r = add_rule(rules, SCMP_ACT_ALLOW, "unshare", 1,
+                             &SCMP_A0(SCMP_CMP_MASKED_EQ, NAMESPACE_FLAGS | CLONE_NEWTIME, 0));
+        /* Limits of others, init's among them, may be read but not set. */
+        if (r == 0)
+                r = add_rule(rules, SCMP_ACT_ALLOW, "prlimit64", 1,
+                             &SCMP_A0(SCMP_CMP_MASKED_EQ, LOW32, 0));
+        if (r == 0)
+                r = add_rule(rules, SCMP_ACT_ALLOW, "prlimit64", 1, &SCMP_A2(SCMP_CMP_EQ, 0));
+        /* Its flags are behind a pointer: libc falls back to clone, which can be checked. */
+        if (r == 0)
+                r = add_rule(rules, SCMP_ACT_ERRNO(ENOSYS), "clone3", 0, NULL);
+        return r;
+}
+
+/* In a guarded box an opening call that may create a name goes to init. The flags of openat2 are
+ * behind a pointer, so it is answered with ENOSYS there and programs use openat. */
+static int add_opening(struct rules *rules)
+{
+        static const struct {
+                const char *name;
+                unsigned flags_argument;
+        } calls[] = { { "open", 1 }, { "openat", 2 } };
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < ARRAY_SIZE(calls); i++) {
+                struct scmp_arg_cmp no_create = { calls[i].flags_argument, SCMP_CMP_MASKED_EQ,
+                                                  O_CREAT, 0 };
+
+                if (watched(rules, calls[i].name))
+                        continue;
+                if (rules->variant & SYSCALLS_GUARDED)
+                        r = add_rule(rules, SCMP_ACT_ALLOW, calls[i].name, 1, &no_create);
+                else
+                        r = add_rule(rules, SCMP_ACT_ALLOW, calls[i].name, 0, NULL);
+        }
+        if (r == 0)
+                r = add_rule(rules, rules->variant ? SCMP_ACT_ERRNO(ENOSYS) : SCMP_ACT_ALLOW,
+                             "openat2", 0, NULL);
+        return r;
+}
+
+/* Calls that the policy names; refused are names nobody knows and those that would not work. */
+static int add_named(struct rules *rules)
+{
+        char where[64];
+        int r;
+
+        for (size_t i = 0; rules->deny && rules->deny[i]; i++) {
+                snprintf(where, sizeof(where), "syscalls.deny[%zu]", i);
+                if (seccomp_syscall_resolve_name(rules->deny[i]) == __NR_SCMP_ERROR)
+                        return error_set(rules->error, -EINVAL, where,
+                                         "there is no system call named \"%s\"", rules->deny[i]);
+                if (in_table(rules->deny[i], needed, ARRAY_SIZE(needed)))
+                        return error_set(rules->error, -EINVAL, where,
+                                         "%s cannot be denied: the box needs it to start the "
+                                         "program", rules->deny[i]);
+        }
+        for (size_t i = 0; rules->allow && rules->allow[i]; i++) {
+                snprintf(where, sizeof(where), "syscalls.allow[%zu]", i);
+                if (seccomp_syscall_resolve_name(rules->allow[i]) == __NR_SCMP_ERROR)
+                        return error_set(rules->error, -EINVAL, where,
+                                         "there is no system call named \"%s\"", rules->allow[i]);
+                if (listed(rules->allow[i], rules->deny))
+                        return error_set(rules->error, -EINVAL, where,
+                                         "%s is both allowed and denied", rules->allow[i]);
+                if (watched(rules, rules->allow[i]) ||
+                    in_table(rules->allow[i], syscalls_allowed, ARRAY_SIZE(syscalls_allowed)) ||
+                    in_table(rules->allow[i], syscalls_naming, ARRAY_SIZE(syscalls_naming)) ||
+                    strncmp(rules->allow[i], "open", 4) == 0)
+                        continue; /* allowed anyway */
+                r = add_rule(rules, SCMP_ACT_ALLOW, rules->allow[i], 0, NULL);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+int syscalls_build(scmp_filter_ctx context, unsigned variant, char *const *allow,
+                   char *const *deny, cbx_error *error)
+{
+        struct rules rules = { context, variant, allow, deny, error };
+        int r;
+
+        /* A foreign entry (32-bit, x32) goes to init as well, which refuses it by name. */
+        r = seccomp_attr_set(context, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_NOTIFY);
+        if (r == 0)
+                r = seccomp_attr_set(context, SCMP_FLTATR_CTL_OPTIMIZE, 2);
+        if (r < 0)
+                return error_set(error, r, "syscalls", "libseccomp: %s", strerror(-r));
+        r = add_named(&rules);
+        if (r == 0)
+                r = add_allowed(&rules, syscalls_allowed, ARRAY_SIZE(syscalls_allowed));
+        if (r == 0)
+                r = add_allowed(&rules, syscalls_naming, ARRAY_SIZE(syscalls_naming));
+        if (r == 0)
+                r = add_conditional(&rules);
+        return r == 0 ? add_opening(&rules) : r;
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+#include "warden/input.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#define PIECE 4096
+
+static enum input_kind kind_of(int fd)
+{
+        struct stat st;
+
+        if (fd < 0 || fstat(fd, &st) < 0)
+                return INPUT_NONE;
+        if (S_ISREG(st.st_mode))
+                return INPUT_FILE;
+        if (S_ISFIFO(st.st_mode))
+                return INPUT_PIPE;
+        return S_ISSOCK(st.st_mode) ? INPUT_SOCKET : INPUT_OTHER;
+}
+
+int input_open(struct input *input, int source, const char *data, size_t length)
+{
+        int pipe[2];
+        off_t at;
+
+        *input = (struct input){ .source = source, .box = -1, .data = data, .length = length };
+        input->kind = data ? INPUT_DATA : kind_of(source);
+        if (input->kind == INPUT_NONE) {
+                int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+                return fd < 0 ? -errno : fd;
+        }
+        if (input->kind == INPUT_FILE) {
+                at = lseek(source, 0, SEEK_CUR);
+                input->at = at < 0 ? 0 : (uint64_t)at;
+        }
+        if (pipe2(pipe, O_CLOEXEC) < 0)
+                return -errno;
+        /* One page: the pipe is either empty or full, and the kernel says when it empties. */
+        if (fcntl(pipe[1], F_SETPIPE_SZ, PIECE) < 0 || fcntl(pipe[1], F_SETFL, O_NONBLOCK) < 0) {
+                base_close(pipe[0]);
+                base_close(pipe[1]);
+                return -errno;
+        }
+        input->box = pipe[1];
+        return pipe[0];
+}
+
+/* Take `length` bytes that the box has read out of the caller's descriptor. */
+static void consume(struct input *input, size_t length)
+{
+        char room[PIECE];
+
+        input->total += length;
+        if (input->kind == INPUT_FILE)
+                input->at += length;
+        while (length > 0 && (input->kind == INPUT_PIPE || input->kind == INPUT_SOCKET)) {
+                ssize_t n = read(input->source, room, MIN(length, sizeof(room)));
+
+                if (n <= 0 && errno != EINTR)
+                        return;
+                length -= n > 0 ? (size_t)n : 0;
+        }
+}
+
+/* Has the box emptied its pipe? */
+static bool emptied(struct input *input)
+{
+        int left = 0;
+
+        if (input->shown == 0)
+                return true;
+        if (ioctl(input->box, FIONREAD, &left) < 0 || left > 0)
+                return false;
+        consume(input, input->shown);
+        input->shown = 0;
+        return true;
+}
+
+/* Put the next piece into the box's pipe. Returns its length, 0 at the end, or a negative errno. */
+static ssize_t show(struct input *input)
+{
+        struct pollfd source = { .fd = input->source, .events = POLLIN };
+        char room[PIECE];
+        ssize_t n;
+
+        switch (input->kind) {
+        case INPUT_DATA:
+                n = (ssize_t)MIN(input->length - input->at, PIECE);
+                if (n > 0)
+                        n = write(input->box, input->data + input->at, (size_t)n);
+                input->at += n > 0 ? (size_t)n : 0;
+                return n < 0 ? -errno : n;
+        case INPUT_PIPE:
+                n = tee(input->source, input->box, PIECE, SPLICE_F_NONBLOCK);
+                return n < 0 ? -errno : n;
+        case INPUT_SOCKET:
+                n = recv(input->source, room, sizeof(room), MSG_PEEK | MSG_DONTWAIT);
+                break;
+        case INPUT_FILE:
+                n = pread(input->source, room, sizeof(room), (off_t)input->at);
+                break;
+        default:
+                if (poll(&source, 1, 0) == 0)
+                        return -EAGAIN;
+                n = read(input->source, room, sizeof(room));
+        }
+        if (n <= 0)
+                return n < 0 ? -errno : 0;
+        n = write(input->box, room, (size_t)n);
+        return n < 0 ? -errno : n;
+}
+
+void input_step(struct input *input)
+{
+        ssize_t n;
+
+        input->waiting = false;
+        if (input->box < 0 || !emptied(input))
+                return;
+        n = show(input);
+        if (n == -EAGAIN || n == -EINTR) {
+                input->waiting = true;
+        } else if (n <= 0) {
+                /* The end, or a reader that is gone. */
+                input->box = base_close(input->box);
+        } else {
+                input->shown = (size_t)n;
+        }
+}
+
+void input_close(struct input *input)
+{
+        int left = 0;
+
+        if (input->box >= 0 && input->shown > 0 && ioctl(input->box, FIONREAD, &left) == 0)
+                consume(input, input->shown - MIN((size_t)left, input->shown));
+        input->box = base_close(input->box);
+        if (input->kind == INPUT_FILE)
+                (void)lseek(input->source, (off_t)input->at, SEEK_SET);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* What is kept of one output stream: its head and its tail, and how much there was. */
+#ifndef WARDEN_OUTPUT_H
+#define WARDEN_OUTPUT_H
+
+#include <jansson.h>
+
+#include "base/base.h"
+
+struct output {
+        size_t capacity; /* bytes kept, half of them for the head */
+        char *head, *tail;
+        size_t head_length, tail_length, tail_at; /* tail is a ring; tail_at: its oldest byte */
+        uint64_t total;
+};
+
+void output_init(struct output *output, size_t capacity);
+void output_free(struct output *output);
+int output_add(struct output *output, const char *data, size_t length);
+
+/* Bytes that were read but not kept. */
+uint64_t output_omitted(const struct output *output);
+
+/* The JSON form: text with replacement characters, byte count, truncation, raw bytes if needed. */
+json_t *output_to_json(const struct output *output);
+
+#endif

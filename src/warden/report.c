@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT */
+/* What came of a call: filled from the page, told in words, in JSON and as an exit code. */
+#include "warden/report.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "policy/syscalls.h"
+
+static const char *const reason_names[REASON_MAX_] = {
+        [REASON_EXITED] = "exited",       [REASON_SIGNALED] = "signaled",
+        [REASON_TIMEOUT] = "timeout",     [REASON_CPU] = "cpu",
+        [REASON_MEMORY] = "memory",       [REASON_PIDS] = "pids",
+        [REASON_OUTPUT] = "output",       [REASON_DENIED] = "denied",
+        [REASON_CANCELLED] = "cancelled", [REASON_SETUP] = "setup",
+        [REASON_INTERNAL] = "internal",
+};
+
+const char *reason_str(enum reason reason)
+{
+        return reason_names[reason];
+}
+
+void report_free(struct report *report)
+{
+        free(report->id);
+        output_free(&report->output[0]);
+        output_free(&report->output[1]);
+        json_decref(report->denials);
+        json_decref(report->guarantees);
+        for (size_t i = 0; i < report->n_warnings; i++)
+                free(report->warnings[i]);
+        free(report->warnings);
+        *report = (struct report)REPORT_INIT;
+}
+
+int report_warn(struct report *report, const char *format, ...)
+{
+        char **warnings = reallocarray(report->warnings, report->n_warnings + 1, sizeof(char *));
+        va_list args;
+        int r;
+
+        if (!warnings)
+                return -ENOMEM;
+        report->warnings = warnings;
+        va_start(args, format);
+        r = vasprintf(&warnings[report->n_warnings], format, args);
+        va_end(args);
+        if (r < 0)
+                return -ENOMEM;
+        report->n_warnings++;
+        return 0;
+}
+
+/* ---- Denials ---- */
+
+static int add_denial(struct report *report, const char *kind, const char *what, int error,
+                      uint64_t count, const char *allow)
+{
+        const char *name = strerrorname_np(error);
+        json_t *denial = json_pack("{s:s, s:s, s:s, s:I, s:s}", "kind", kind, "what", what, "errno",
+                                   name ? name : "EPERM", "count", (json_int_t)count, "allow",
+                                   allow);
+
+        return denial ? json_array_append_new(report->denials, denial) : -1;
+}
+
+static int add_syscalls(struct report *report, const struct box_page *page)
+{
+        char name[128], allow[160];
+        uint32_t n = MIN(page->n_denials, BOX_DENIALS_MAX);
+
+        for (uint32_t i = 0; i < n; i++) {
+                const struct box_denial *denial = &page->denials[i];
+
+                syscalls_name(denial->arch, denial->number, name, sizeof(name));
+                if (strcmp(name, "socket") == 0)
+                        snprintf(allow, sizeof(allow), "--allow-syscall socket (every family)");
+                else if (strchr("#", name[0]) || strchr(name, ':'))
+                        allow[0] = '\0'; /* nothing allows a foreign or unknown call */
+                else
+                        snprintf(allow, sizeof(allow), "--allow-syscall %s", name);
+                if (add_denial(report, "syscall", name, denial->error, denial->count, allow) < 0)
+                        return -ENOMEM;
+        }
+        if (page->denials_lost)
+                report_warn(report, "%llu more refused calls of further kinds are not listed",
+                            (unsigned long long)page->denials_lost);
+        return 0;
+}
+
+/* Only what the host really has is worth a word: programs look for many files in vain. */
+static bool on_host(const char *path)
+{
+        struct stat st;
+
+        return fstatat(AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) == 0;
+}
+
+static int add_trace(struct report *report, const struct plan *plan, const struct box_trace *trace)
+{
+        char allow[BOX_TRACE_TEXT + 32] = "", what[BOX_TRACE_TEXT * 3 + 8];
+        const char *kind = "file";
+
+        snprintf(what, sizeof(what), "%s", trace->text);
+        switch (trace->kind) {
+        case BOX_TRACE_FILE:
+                if (!on_host(trace->text))
+                        return 0;
+                snprintf(allow, sizeof(allow), "--read %s", trace->text);
+                break;
+        case BOX_TRACE_WRITE:
+                snprintf(allow, sizeof(allow), "--write %s", trace->text);
+                break;
+        case BOX_TRACE_CONNECT:
+                kind = "connect";
+                snprintf(allow, sizeof(allow), "%s",
+                         trace->text[0] == '/' ? "--write DIR (of the socket)"
+                         : plan->policy->network == POLICY_NETWORK_NONE ? "--net loopback or host"
+                                                                        : "--net host");
+                break;
+        case BOX_TRACE_PROTECTED:
+                kind = "protected";
+                for (size_t i = 0; i < plan->n_guards; i++)
+                        if (strncasecmp(plan->guards[i].path, trace->text,
+                                        MIN(strlen(plan->guards[i].path), strlen(trace->text))) == 0)
+                                snprintf(allow, sizeof(allow), "--unprotect %s",
+                                         plan->guards[i].name);
+                break;
+        }
+        return add_denial(report, kind, what, trace->error, trace->count, allow);
+}
+
+int report_take_page(struct report *report, const struct plan *plan, const struct box_page *page)
+{
+        uint64_t started = atomic_load(&page->started);
+        const struct rusage *usage = &page->usage;
+        uint32_t n = MIN(page->n_traces, BOX_TRACES_MAX);
+
+        report->run_time = started && page->ended > started ? page->ended - started : 0;
+        report->cpu_user = (uint64_t)usage->ru_utime.tv_sec * NSEC_PER_SEC +
+                           (uint64_t)usage->ru_utime.tv_usec * 1000;
+        report->cpu_system = (uint64_t)usage->ru_stime.tv_sec * NSEC_PER_SEC +
+                             (uint64_t)usage->ru_stime.tv_usec * 1000;
+        /* Killed before it could add up: what it saw last is better than nothing. */
+        if (report->cpu_user + report->cpu_system < page->cpu)
+                report->cpu_user = page->cpu - report->cpu_system;
+        report->memory_peak = MAX(page->memory_peak, (uint64_t)usage->ru_maxrss * KIB);
+        report->processes_peak = MAX(page->processes_peak, started ? 1U : 0U);
+        report->denials = json_array();
+        if (!report->denials || add_syscalls(report, page) < 0)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < n; i++)
+                if (add_trace(report, plan, &page->traces[i]) < 0)
+                        return -ENOMEM;
+        if (page->traces_lost)
+                report_warn(report, "%llu more refused paths are not listed",
+                            (unsigned long long)page->traces_lost);
+        return 0;
+}
+
+/* ---- Words, exit code, JSON ---- */
+
+static const char *size_text(uint64_t bytes, char *room, size_t size)
+{
+        if (bytes >= GIB && bytes % GIB == 0)
+                snprintf(room, size, "%llu GiB", (unsigned long long)(bytes / GIB));
+        else if (bytes >= MIB && bytes % MIB == 0)
+                snprintf(room, size, "%llu MiB", (unsigned long long)(bytes / MIB));
+        else
+                snprintf(room, size, "%llu bytes", (unsigned long long)bytes);
+        return room;
+}
+
+static const char *signal_name(int signal, char room[24])
+{
+        const char *name = sigabbrev_np(signal);
+
+        if (name)
+                snprintf(room, 24, "SIG%s", name);
+        else
+                snprintf(room, 24, "signal %d", signal);
+        return room;
+}
+
+void report_text(const struct report *report, char *ret, size_t room)
+{
+        const struct policy_limits *limits = &report->limits;
+        char text[24], size[32];
+
+        switch (report->reason) {
+        case REASON_EXITED:
+                snprintf(ret, room, "the program exited with code %d", report->code);
+                break;
+        case REASON_SIGNALED:
+                snprintf(ret, room, "the program was killed by %s",
+                         signal_name(report->signal, text));
+                break;
+        case REASON_TIMEOUT:
+                snprintf(ret, room, "the program ran longer than %g s and was ended (--timeout)",
+                         limits->wall);
+                break;
+        case REASON_CPU:
+                snprintf(ret, room,
+                         "the program used more than %g s of processor time and was ended (--cpu)",
+                         limits->cpu);
+                break;
+        case REASON_MEMORY:
+                snprintf(ret, room, "the program used more than %s of memory and was ended "
+                                    "(--memory)", size_text(limits->memory, size, sizeof(size)));
+                break;
+        case REASON_PIDS:
+                snprintf(ret, room, "the program reached its limit of %llu processes and threads "
+                                    "and was ended (--processes)",
+                         (unsigned long long)limits->processes);
+                break;
+        case REASON_OUTPUT:
+                snprintf(ret, room, "the program wrote more than %s and was ended (--output)",
+                         size_text(limits->output, size, sizeof(size)));
+                break;
+        case REASON_DENIED:
+                snprintf(ret, room, "the program made a system call that the policy answers with "
+                                    "the end of the call (--on-denied kill)");
+                break;
+        case REASON_CANCELLED:
+                snprintf(ret, room, "the call was cancelled");
+                break;
+        case REASON_SETUP:
+        case REASON_INTERNAL:
+        case REASON_MAX_:
+                snprintf(ret, room, "%s", report->error.text);
+                break;
+        }
+}
+
+int report_exit_code(const struct report *report)
+{
+        switch (report->reason) {
+        case REASON_EXITED:
+                return report->code;
+        case REASON_SIGNALED:
+                return 128 + report->signal;
+        case REASON_TIMEOUT:
+        case REASON_CPU:
+                return 124;
+        case REASON_SETUP:
+                return report->not_found ? 127 : report->not_executable ? 126 : 125;
+        case REASON_INTERNAL:
+                return 125;
+        default:
+                return 128 + SIGKILL;
+        }
+}
+
+static double milliseconds(uint64_t nanoseconds)
+{
+        return (double)(nanoseconds / 1000) / 1000;
+}
+
+static json_t *usage_to_json(const struct report *report)
+{
+        return json_pack("{s:f, s:f, s:I, s:I, s:I, s:I}", "cpu_user_ms",
+                         milliseconds(report->cpu_user), "cpu_system_ms",
+                         milliseconds(report->cpu_system), "memory_peak",
+                         (json_int_t)report->memory_peak, "processes_peak",
+                         (json_int_t)report->processes_peak, "bytes_in",
+                         (json_int_t)report->bytes_in, "bytes_out",
+                         (json_int_t)(report->output[0].total + report->output[1].total));
+}
+
+static json_t *strings_to_json(char *const *strings, size_t n)
+{
+        json_t *array = json_array();
+
+        for (size_t i = 0; array && i < n; i++)
+                json_array_append_new(array, json_string(strings[i]));
+        return array;
+}
+
+static json_t *started_at_to_json(const struct report *report)
+{
+        char text[64], whole[32];
+        struct tm tm;
+
+        gmtime_r(&report->started_at.tv_sec, &tm);
+        strftime(whole, sizeof(whole), "%Y-%m-%dT%H:%M:%S", &tm);
+        snprintf(text, sizeof(text), "%s.%03ldZ", whole, report->started_at.tv_nsec / 1000000);
+        return json_string(text);
+}
+
+static json_t *array_or_empty(json_t *array)
+{
+        return array ? json_incref(array) : json_array();
+}
+
+json_t *report_to_json(const struct report *report)
+{
+        char text[512], signal[24];
+        json_t *json = json_object();
+
+        report_text(report, text, sizeof(text));
+        if (report->id)
+                json_object_set_new(json, "id", json_string(report->id));
+        json_object_set_new(json, "reason", json_string(reason_str(report->reason)));
+        json_object_set_new(json, "code", report->reason == REASON_EXITED
+                                                  ? json_integer(report->code)
+                                                  : json_null());
+        json_object_set_new(json, "signal", report->reason == REASON_SIGNALED
+                                                    ? json_string(signal_name(report->signal,
+                                                                              signal))
+                                                    : json_null());
+        json_object_set_new(json, "text", json_string(text));
+        if (report->error.code != 0)
+                json_object_set_new(json, "error",
+                                    json_pack("{s:s, s:s, s:s}", "where", report->error.where,
+                                              "text", report->error.text, "hint",
+                                              report->error.hint));
+        json_object_set_new(json, "started_at", started_at_to_json(report));
+        json_object_set_new(json, "time",
+                            json_pack("{s:f, s:f}", "setup_ms", milliseconds(report->setup_time),
+                                      "run_ms", milliseconds(report->run_time)));
+        json_object_set_new(json, "usage", usage_to_json(report));
+        if (report->captured) {
+                json_object_set_new(json, "stdout", output_to_json(&report->output[0]));
+                json_object_set_new(json, "stderr", output_to_json(&report->output[1]));
+        }
+        json_object_set_new(json, "denials", array_or_empty(report->denials));
+        json_object_set_new(json, "guarantees", array_or_empty(report->guarantees));
+        json_object_set_new(json, "warnings",
+                            strings_to_json(report->warnings, report->n_warnings));
+        return json;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/* What came of a call. */
+#ifndef WARDEN_REPORT_H
+#define WARDEN_REPORT_H
+
+#include <jansson.h>
+#include <time.h>
+
+#include "box/page.h"
+#include "policy/plan.h"
+#include "warden/output.h"
+
+enum reason {
+        REASON_EXITED,
+        REASON_SIGNALED,
+        REASON_TIMEOUT,
+        REASON_CPU,
+        REASON_MEMORY,
+        REASON_PIDS,
+        REASON_OUTPUT,
+        REASON_DENIED,
+        REASON_CANCELLED,
+        REASON_SETUP,
+        REASON_INTERNAL,
+        REASON_MAX_,
+};
+const char *reason_str(enum reason reason);
+
+struct report {
+        char *id;
+        enum reason reason;
+        int code;     /* REASON_EXITED */
+        int signal;   /* REASON_SIGNALED */
+        bool not_found, not_executable; /* REASON_SETUP: why the program could not be executed */
+        bool kill_pending; /* killed, but a process is stuck in the kernel */
+        struct timespec started_at; /* CLOCK_REALTIME */
+        uint64_t setup_time, run_time; /* nanoseconds */
+        uint64_t cpu_user, cpu_system; /* nanoseconds */
+        uint64_t memory_peak, processes_peak, bytes_in;
+        struct policy_limits limits; /* those of the call */
+        struct output output[2];     /* stdout, stderr */
+        bool captured;               /* the output belongs into the JSON form */
+        json_t *denials, *guarantees;
+        char **warnings;
+        size_t n_warnings;
+        cbx_error error; /* REASON_SETUP, REASON_INTERNAL */
+};
+
+#define REPORT_INIT { .reason = REASON_SETUP, .error = CBX_ERROR_INIT }
+
+void report_free(struct report *report);
+int report_warn(struct report *report, const char *format, ...) PRINTF_LIKE(2, 3);
+
+/* Take over from the page what init and main noted there. */
+int report_take_page(struct report *report, const struct plan *plan, const struct box_page *page);
+
+/* One sentence on why the call ended. */
+void report_text(const struct report *report, char *ret, size_t room);
+
+/* The exit code that tells the same to a shell. */
+int report_exit_code(const struct report *report);
+
+json_t *report_to_json(const struct report *report);
+
+/* What a box made from this plan enforces, and by what (guarantees.c). */
+json_t *guarantees_to_json(const struct plan *plan, int landlock_abi, const char *cgroup);
+/* Refuse a plan that lacks a guarantee its policy requires. */
+int guarantees_check(const struct plan *plan, const char *cgroup, cbx_error *error);
+
+#endif
