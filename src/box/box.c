@@ -93,7 +93,8 @@ static int trees_open(struct trees *trees, const struct plan *plan, cbx_error *e
 
 /* ---- Making a box ---- */
 
-static uint64_t namespace_flags(const struct plan *plan)
+/* The net namespace is made by main, beside init's work (network.c). */
+static uint64_t namespace_flags(void)
 {
         uint64_t flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWCGROUP;
 
@@ -103,8 +104,6 @@ static uint64_t namespace_flags(const struct plan *plan)
                 flags |= CLONE_NEWIPC;
         if (box_fence(FENCE_UTS))
                 flags |= CLONE_NEWUTS;
-        if (plan->policy->network != POLICY_NETWORK_HOST && box_fence(FENCE_NET))
-                flags |= CLONE_NEWNET;
         return flags;
 }
 
@@ -127,10 +126,10 @@ static int namespaces_refused(int code, cbx_error *error)
 }
 
 /* Clone init with all signals blocked: none may arrive between clone and exec. */
-static pid_t clone_init(const struct plan *plan, int cgroup, int *ret_pidfd)
+static pid_t clone_init(int cgroup, int *ret_pidfd)
 {
         struct clone_args args = {
-                .flags = namespace_flags(plan) | CLONE_PIDFD,
+                .flags = namespace_flags() | CLONE_PIDFD,
                 .pidfd = (uint64_t)(uintptr_t)ret_pidfd,
                 .exit_signal = SIGCHLD,
         };
@@ -186,6 +185,7 @@ int box_prepare(const struct plan *plan, int cgroup, struct box *box, cbx_error 
                                 .control = control[1],
                                 .trees = trees.fds,
                                 .root = -1,
+                                .parent = { .fd = -1 },
                                 .proc = -1,
                                 .notifier = -1,
                                 .pair = { -1, -1 },
@@ -208,7 +208,7 @@ int box_prepare(const struct plan *plan, int cgroup, struct box *box, cbx_error 
 
         sigfillset(&all);
         sigprocmask(SIG_SETMASK, &all, &before);
-        pid = clone_init(plan, cgroup, &pidfd);
+        pid = clone_init(cgroup, &pidfd);
         if (pid == 0)
                 box_enter(&child);
         r = pid < 0 ? -errno : 0;

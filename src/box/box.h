@@ -2,7 +2,7 @@
 /*
  * A box: one init process in namespaces of its own, below it the main process of exactly one call.
  *
- *   warden ──control──▶ init (pid 1 of the box)      says READY, ENDED or FAILED, one byte each
+ *   warden ──control──▶ init (pid 1 of the box)      says ENDED or FAILED, one byte each
  *          ──start────▶ main                         gets the descriptors 0, 1, 2 and the word to go
  *          ═══page════  both                         the particulars (page.h)
  *
@@ -18,7 +18,6 @@
 
 /* From init, one byte each; and to init, BOX_SIGNAL followed by the signal's number. */
 enum box_message {
-        BOX_READY = 'R',
         BOX_ENDED = 'E',
         BOX_FAILED = 'F',
         BOX_GO = 'g',

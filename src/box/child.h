@@ -10,6 +10,21 @@
 #include "box/box.h"
 #include "box/fences.h"
 
+/* The directory of the new root in which a step was last made. */
+struct parent {
+        const char *path;
+        size_t length;
+        int fd;   /* -1: none */
+        bool own; /* on a file system that this box mounted */
+};
+
+/* Where something is to be mounted or made: one name in a directory. */
+struct place {
+        int parent;
+        const char *name;
+        bool own;
+};
+
 /* What the child holds on its way. */
 struct child {
         const struct plan *plan;
@@ -20,6 +35,8 @@ struct child {
         int warden;      /* pidfd of the warden: readable when it is gone */
         const int *trees; /* one per step, handed in by a privileged warden; NULL otherwise */
         int root;        /* the new root, while it is being built */
+        struct parent parent;
+        int host_proc;   /* the host's /proc, until the box has its own */
         int proc;        /* the box's own /proc */
         int pair[2];     /* between init and main: carries the notifier */
         int notifier;    /* init: refused calls arrive here */
@@ -48,23 +65,26 @@ static inline int step_failed(struct child *child, const char *step, const char 
         return -error;
 }
 
-int box_enter_identity(struct child *child);     /* identity.c */
-int box_enter_root(struct child *child);         /* root.c */
-int box_mount_proc(struct child *child);         /* proc.c */
-int box_mask_proc(struct child *child);          /* proc.c */
-int box_fill_dev(struct child *child);           /* dev.c */
-int box_enter_network(struct child *child);      /* network.c: loopback, hostname */
-int box_set_limits(struct child *child);         /* limits.c */
+int box_enter_identity(struct child *child); /* identity.c */
+int box_enter_root(struct child *child);     /* root.c */
+int box_mount_proc(struct child *child);     /* proc.c */
+int box_fill_dev(struct child *child);       /* dev.c */
+int box_enter_network(struct child *child);  /* network.c: main makes it, init joins it */
+int box_join_network(struct child *child);
+int box_set_limits(struct child *child);                 /* limits.c */
 int box_drop_privileges(struct child *child, bool init); /* privileges.c */
-int box_restrict_files(struct child *child);     /* landlock.c */
-int box_load_filter(struct child *child);        /* filter.c: sends the notifier to init */
+int box_restrict_files(struct child *child);             /* landlock.c */
+int box_load_filter(struct child *child);                /* filter.c: sends the notifier to init */
 
-/* root.c, for the files that mount things into the new root */
+/* root.c, for the files that mount things into the new root. root_find opens the directory above a
+ * path, root_make also makes the path; the place is good until the next of these calls. */
+int root_find(struct child *child, const char *path, struct place *ret);
+int root_make(struct child *child, const char *path, bool directory, struct place *ret);
+int root_attach(struct child *child, int tree, const struct place *place);
 int root_new_tmpfs(struct child *child, uint64_t size, const char *mode);
-int root_open_target(struct child *child, const char *path, bool directory);
-int root_attach(struct child *child, int tree, int target, const char *path);
-int root_bind_host(struct child *child, const char *source, const char *target);
+int root_mount_tmpfs(struct child *child, const char *path, uint64_t size);
 
+int box_start_main(struct child *child);      /* init.c */
 _Noreturn void box_main(struct child *child); /* main.c: from fork to exec */
 _Noreturn void box_init(struct child *child); /* init.c: pid 1's life */
 

@@ -21,7 +21,9 @@ static const struct {
 
 static int mount_terminals(struct child *child)
 {
-        _cleanup_fd_ int fs = -1, tree = -1, target = -1;
+        _cleanup_fd_ int fs = -1, tree = -1;
+        struct place place;
+        int r;
 
         fs = (int)syscall(SYS_fsopen, "devpts", FSOPEN_CLOEXEC);
         if (fs < 0 ||
@@ -34,23 +36,23 @@ static int mount_terminals(struct child *child)
                             MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
         if (tree < 0)
                 return step_failed(child, "mount private terminals", NULL, errno);
-        target = root_open_target(child, "dev/pts", true);
-        if (target < 0)
-                return target;
-        return root_attach(child, tree, target, "/dev/pts");
+        r = root_make(child, "/dev/pts", true, &place);
+        return r < 0 ? r : root_attach(child, tree, &place);
 }
 
-static int mount_shared_memory(struct child *child)
+/* A device of the host that everyone may open, bound as it is. */
+static int bind_device(struct child *child, const char *name)
 {
-        _cleanup_fd_ int tree = -1, target = -1;
+        _cleanup_fd_ int tree = -1;
+        struct place place;
+        int r;
 
-        tree = root_new_tmpfs(child, child->plan->policy->limits.tmp_size, "01777");
+        tree = (int)syscall(SYS_open_tree, AT_FDCWD, name,
+                            OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
         if (tree < 0)
-                return tree;
-        target = root_open_target(child, "dev/shm", true);
-        if (target < 0)
-                return target;
-        return root_attach(child, tree, target, "/dev/shm");
+                return step_failed(child, "copy the mount of", name, errno);
+        r = root_make(child, name, false, &place);
+        return r < 0 ? r : root_attach(child, tree, &place);
 }
 
 int box_fill_dev(struct child *child)
@@ -58,11 +60,11 @@ int box_fill_dev(struct child *child)
         int r = 0;
 
         for (size_t i = 0; r == 0 && i < ARRAY_SIZE(devices); i++)
-                r = root_bind_host(child, devices[i], devices[i]);
+                r = bind_device(child, devices[i]);
         if (r == 0)
                 r = mount_terminals(child);
         if (r == 0)
-                r = mount_shared_memory(child);
+                r = root_mount_tmpfs(child, "/dev/shm", child->plan->policy->limits.tmp_size);
         for (size_t i = 0; r == 0 && i < ARRAY_SIZE(links); i++)
                 if (symlinkat(links[i].target, child->root, links[i].name) < 0)
                         r = step_failed(child, "make a link", links[i].name, errno);

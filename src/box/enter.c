@@ -16,9 +16,9 @@ _Noreturn void box_enter(struct child *child)
 
         r = box_enter_identity(child);
         if (r == 0)
-                r = box_enter_root(child);
+                r = box_start_main(child); /* makes the network meanwhile */
         if (r == 0)
-                r = box_enter_network(child);
+                r = box_enter_root(child);
         if (r == 0)
                 box_init(child);
         (void)!write(child->control, &failed, 1);

@@ -1,8 +1,419 @@
 /* SPDX-License-Identifier: MIT */
+/* The guard: which watched call is which, and the making of names. */
 #include "box/guard.h"
+
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/openat2.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+
+#include "box/init.h"
+
+#define LINKS_MAX 40
+#define RETRIES_MAX 8
+
+void guard_answer(struct child *child, const struct seccomp_notif *call, int r)
+{
+        struct seccomp_notif_resp answer = { .id = call->id, .error = r < 0 ? r : 0 };
+
+        (void)ioctl(child->notifier, SECCOMP_IOCTL_NOTIF_SEND, &answer);
+}
+
+void guard_continue(struct child *child, const struct seccomp_notif *call)
+{
+        struct seccomp_notif_resp answer = { .id = call->id,
+                                             .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE };
+
+        (void)ioctl(child->notifier, SECCOMP_IOCTL_NOTIF_SEND, &answer);
+}
+
+bool guard_delegate(struct child *child, const struct seccomp_notif *call)
+{
+        pid_t pid = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+
+        if (pid < 0)
+                guard_answer(child, call, -EAGAIN);
+        return pid == 0;
+}
+
+_Noreturn void guard_leave(void)
+{
+        syscall(SYS_exit_group, 0);
+        __builtin_unreachable();
+}
+
+/* ---- Protected names ---- */
+
+/* Is one path the same as the other, above it or below it? Whatever the case: on a file system that
+ * ignores it, another spelling is the same name. */
+static bool related(const char *a, const char *b)
+{
+        size_t n = MIN(strlen(a), strlen(b));
+
+        return strncasecmp(a, b, n) == 0 && (a[n] == '\0' || a[n] == '/') &&
+               (b[n] == '\0' || b[n] == '/');
+}
+
+static bool protected(const struct child *child, const struct guard_path *path)
+{
+        for (size_t i = 0; i < child->plan->n_guards; i++)
+                if (related(path->text, child->plan->guards[i].path) && box_fence(FENCE_PROTECT))
+                        return true;
+        return false;
+}
+
+static int refuse(struct child *child, const struct guard_path *path)
+{
+        notify_trace(child->page, BOX_TRACE_PROTECTED, path->text, EPERM);
+        return -EPERM;
+}
+
+static bool exists(const struct guard_path *path)
+{
+        struct stat st;
+
+        return fstatat(path->parent, path->name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* ---- Opening with O_CREAT ---- */
+
+static int inject(struct child *child, const struct seccomp_notif *call, int fd, int flags)
+{
+        struct seccomp_notif_addfd add = { .id = call->id,
+                                           .flags = SECCOMP_ADDFD_FLAG_SEND,
+                                           .srcfd = (uint32_t)fd,
+                                           .newfd_flags = (uint32_t)(flags & O_CLOEXEC) };
+
+        return ioctl(child->notifier, SECCOMP_IOCTL_NOTIF_ADDFD, &add) < 0 ? -errno : 0;
+}
+
+/* The terminal of the calling process, where it says /dev/tty. */
+static int open_terminal_of(struct child *child, const struct seccomp_notif *call, int flags)
+{
+        struct guard_path ignored;
+        char room[512], path[32] = "/dev/pts/", *at;
+        _cleanup_fd_ int stat = -1;
+        unsigned field = 3;
+        ssize_t n;
+
+        (void)ignored;
+        snprintf(room, sizeof(room), "%u/stat", call->pid);
+        stat = openat(child->proc, room, O_RDONLY | O_CLOEXEC);
+        n = stat < 0 ? -1 : read(stat, room, sizeof(room) - 1);
+        if (n <= 0)
+                return -ENXIO;
+        room[n] = '\0';
+        at = strrchr(room, ')');
+        for (at = at ? at + 2 : NULL; at && field < 7; field++)
+                at = strchr(at, ' ') ? strchr(at, ' ') + 1 : NULL;
+        if (!at || *at == '0')
+                return -ENXIO;
+        snprintf(path + 9, sizeof(path) - 9, "%d", atoi(at) & 0xff);
+        n = open(path, flags | O_CLOEXEC | O_NOCTTY);
+        return n < 0 ? -errno : (int)n;
+}
+
+/* Something that is neither file nor directory may block when it is opened. */
+static void open_special(struct child *child, const struct seccomp_notif *call,
+                         const struct guard_path *path, int flags, const struct stat *st)
+{
+        int fd, r;
+
+        if (!guard_delegate(child, call))
+                return;
+        if (S_ISCHR(st->st_mode) && st->st_rdev == makedev(5, 0))
+                fd = open_terminal_of(child, call, flags);
+        else
+                fd = openat(path->parent, path->name, flags | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY);
+        r = fd < 0 ? (fd == -1 ? -errno : fd) : inject(child, call, fd, flags);
+        if (r < 0)
+                guard_answer(child, call, r);
+        guard_leave();
+}
+
+/* Open what is there. -EAGAIN: it changed under our hands; 1: somebody else answers. */
+static int open_existing(struct child *child, const struct seccomp_notif *call,
+                         const struct guard_path *path, int flags, const struct stat *st)
+{
+        bool waits = !(flags & O_NONBLOCK);
+        struct stat now;
+        int fd;
+
+        if (S_ISDIR(st->st_mode))
+                return -EISDIR;
+        if (path->slash)
+                return -ENOTDIR;
+        if (!S_ISREG(st->st_mode)) {
+                open_special(child, call, path, flags, st);
+                return 1;
+        }
+        fd = openat(path->parent, path->name, flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        if (fd < 0)
+                return errno == ELOOP || errno == ENOENT ? -EAGAIN : -errno;
+        if (fstat(fd, &now) < 0 || !S_ISREG(now.st_mode)) {
+                base_close(fd);
+                return -EAGAIN;
+        }
+        if (waits)
+                (void)fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
+        return fd + 2; /* 0 and 1 mean other things */
+}
+
+/* One attempt; see open_existing for what it returns. */
+static int try_open(struct child *child, const struct seccomp_notif *call, struct guard_path *path,
+                    int flags, mode_t mode)
+{
+        struct stat st;
+        int fd;
+
+        if (fstatat(path->parent, path->name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+                if (flags & O_EXCL)
+                        return -EEXIST;
+                return open_existing(child, call, path, flags, &st);
+        }
+        if (errno != ENOENT)
+                return -errno;
+        if (path->slash)
+                return -EISDIR;
+        if (flags & O_PATH)
+                return -ENOENT;
+        if (protected(child, path))
+                return refuse(child, path);
+        fd = openat(path->parent, path->name,
+                    flags | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY, mode);
+        if (fd < 0)
+                return errno == EEXIST ? -EAGAIN : -errno;
+        return fd + 2;
+}
+
+/* Go on where a link leads. */
+static int follow(struct child *child, const struct seccomp_notif *call, struct guard_path *path)
+{
+        char target[PATH_MAX];
+        int parent = path->parent, r;
+        ssize_t n = readlinkat(parent, path->name, target, sizeof(target) - 1);
+
+        if (n <= 0)
+                return -errno;
+        target[n] = '\0';
+        r = guard_resolve_from(child, call, parent, target, path);
+        base_close(parent);
+        return r;
+}
+
+static bool is_link(const struct guard_path *path)
+{
+        struct stat st;
+
+        return fstatat(path->parent, path->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+               S_ISLNK(st.st_mode);
+}
+
+/* A descriptor of the caller's own, named through /proc: opened through the link, which is what
+ * the program would do; nothing is created there. */
+static bool is_own_descriptor(const struct guard_path *path)
+{
+        return strncmp(path->text, "/proc/", 6) == 0 && strstr(path->text, "/fd/");
+}
+
+static void serve_open(struct child *child, const struct seccomp_notif *call, int dirfd,
+                       uint64_t address, int flags, mode_t mode)
+{
+        _cleanup_(guard_path_close) struct guard_path path;
+        int r = guard_resolve(child, call, dirfd, address, &path), fd;
+
+        umask((mode_t)guard_status(child, call, "Umask:", 8));
+        for (int links = 0; r == 0 && is_link(&path) && !is_own_descriptor(&path); links++) {
+                if (flags & O_EXCL)
+                        r = -EEXIST;
+                else if (links == LINKS_MAX || (flags & O_NOFOLLOW))
+                        r = -ELOOP;
+                else
+                        r = follow(child, call, &path);
+        }
+        if (!guard_is_alive(child, call))
+                return;
+        flags &= ~O_CREAT;
+        if (r == 0 && is_own_descriptor(&path)) {
+                if (!guard_delegate(child, call))
+                        return;
+                fd = openat(path.parent, path.name, (flags & ~O_EXCL) | O_CLOEXEC | O_NOCTTY);
+                r = fd < 0 ? -errno : inject(child, call, fd, flags);
+                if (r < 0)
+                        guard_answer(child, call, r);
+                guard_leave();
+        }
+        for (int i = 0; r == 0 || r == -EAGAIN; i++) {
+                r = i < RETRIES_MAX ? try_open(child, call, &path, flags, mode) : -ELOOP;
+                if (r != -EAGAIN)
+                        break;
+        }
+        if (r >= 2) {
+                fd = r - 2;
+                r = inject(child, call, fd, flags);
+                base_close(fd);
+                if (r >= 0)
+                        return;
+        }
+        if (r < 0)
+                guard_answer(child, call, r);
+}
+
+/* ---- Making and moving names ---- */
+
+static void serve_make(struct child *child, const struct seccomp_notif *call, int dirfd,
+                       uint64_t address, mode_t mode, dev_t device)
+{
+        _cleanup_(guard_path_close) struct guard_path path;
+        int r = guard_resolve(child, call, dirfd, address, &path);
+
+        if (!guard_is_alive(child, call))
+                return;
+        umask((mode_t)guard_status(child, call, "Umask:", 8));
+        if (r == 0 && protected(child, &path) && !exists(&path))
+                r = refuse(child, &path);
+        if (r == 0 && S_ISDIR(mode))
+                r = mkdirat(path.parent, path.name, mode & 07777) < 0 ? -errno : 0;
+        else if (r == 0 && path.slash)
+                r = -ENOENT;
+        else if (r == 0)
+                r = mknodat(path.parent, path.name, mode, device) < 0 ? -errno : 0;
+        guard_answer(child, call, r);
+}
+
+static void serve_symlink(struct child *child, const struct seccomp_notif *call, uint64_t target,
+                          int dirfd, uint64_t address)
+{
+        _cleanup_(guard_path_close) struct guard_path path;
+        char text[PATH_MAX];
+        int r = guard_read_text(call, target, text, sizeof(text));
+
+        path.parent = -1;
+        if (r == 0)
+                r = guard_resolve(child, call, dirfd, address, &path);
+        if (!guard_is_alive(child, call))
+                return;
+        if (r == 0 && protected(child, &path) && !exists(&path))
+                r = refuse(child, &path);
+        if (r == 0)
+                r = symlinkat(text, path.parent, path.name) < 0 ? -errno : 0;
+        guard_answer(child, call, r);
+}
+
+enum move { MOVE_LINK, MOVE_RENAME };
+
+static void serve_move(struct child *child, const struct seccomp_notif *call, enum move move,
+                       const int dirfds[2], const uint64_t addresses[2], unsigned flags)
+{
+        _cleanup_(guard_path_close) struct guard_path from, to;
+        int r;
+
+        to.parent = -1;
+        r = guard_resolve(child, call, dirfds[0], addresses[0], &from);
+        if (r == 0)
+                r = guard_resolve(child, call, dirfds[1], addresses[1], &to);
+        if (!guard_is_alive(child, call))
+                return;
+        if (r == 0 && protected(child, &to))
+                r = refuse(child, &to);
+        if (r == 0 && move == MOVE_RENAME && protected(child, &from) && exists(&from))
+                r = refuse(child, &from);
+        if (r == 0 && move == MOVE_RENAME)
+                r = syscall(SYS_renameat2, from.parent, from.name, to.parent, to.name, flags) < 0
+                            ? -errno
+                            : 0;
+        else if (r == 0)
+                r = linkat(from.parent, from.name, to.parent, to.name,
+                           (int)flags & ~AT_EMPTY_PATH) < 0
+                            ? -errno
+                            : 0;
+        guard_answer(child, call, r);
+}
+
+/* ---- Which call it is ---- */
+
+static bool serve_naming(struct child *child, const struct seccomp_notif *call)
+{
+        const __u64 *a = call->data.args;
+        const int here = AT_FDCWD;
+
+        switch (call->data.nr) {
+        case SYS_open:
+                serve_open(child, call, here, a[0], (int)a[1], (mode_t)a[2]);
+                return true;
+        case SYS_openat:
+                serve_open(child, call, (int)a[0], a[1], (int)a[2], (mode_t)a[3]);
+                return true;
+        case SYS_creat:
+                serve_open(child, call, here, a[0], O_WRONLY | O_TRUNC | O_CREAT, (mode_t)a[1]);
+                return true;
+        case SYS_mkdir:
+                serve_make(child, call, here, a[0], S_IFDIR | ((mode_t)a[1] & 07777), 0);
+                return true;
+        case SYS_mkdirat:
+                serve_make(child, call, (int)a[0], a[1], S_IFDIR | ((mode_t)a[2] & 07777), 0);
+                return true;
+        case SYS_mknod:
+        case SYS_mknodat: {
+                bool at = call->data.nr == SYS_mknodat;
+                mode_t mode = (mode_t)a[1 + at];
+
+                if (S_ISDIR(mode))
+                        guard_answer(child, call, -EPERM);
+                else
+                        serve_make(child, call, at ? (int)a[0] : here, a[at], mode,
+                                   (dev_t)a[2 + at]);
+                return true;
+        }
+        case SYS_symlink:
+                serve_symlink(child, call, a[0], here, a[1]);
+                return true;
+        case SYS_symlinkat:
+                serve_symlink(child, call, a[0], (int)a[1], a[2]);
+                return true;
+        case SYS_link:
+        case SYS_rename:
+                serve_move(child, call, call->data.nr == SYS_link ? MOVE_LINK : MOVE_RENAME,
+                           (int[]){ here, here }, (uint64_t[]){ a[0], a[1] }, 0);
+                return true;
+        case SYS_linkat:
+        case SYS_renameat:
+        case SYS_renameat2:
+                serve_move(child, call, call->data.nr == SYS_linkat ? MOVE_LINK : MOVE_RENAME,
+                           (int[]){ (int)a[0], (int)a[2] }, (uint64_t[]){ a[1], a[3] },
+                           call->data.nr == SYS_renameat ? 0 : (unsigned)a[4]);
+                return true;
+        default:
+                return false;
+        }
+}
+
+static bool is_opening(const struct seccomp_notif *call)
+{
+        return call->data.nr == SYS_open || call->data.nr == SYS_openat;
+}
+
 bool guard_serve(struct child *child, const struct seccomp_notif *call)
 {
-        (void)child;
-        (void)call;
-        return false;
+        const struct plan *plan = child->plan;
+        int flags = (int)call->data.args[call->data.nr == SYS_open ? 1 : 2];
+
+        if (call->data.arch != AUDIT_ARCH_X86_64)
+                return false;
+        if (call->data.nr == SYS_connect && (plan->guards_sockets || plan->explain)) {
+                guard_connect(child, call);
+                return true;
+        }
+        if (plan->explain && guard_explain(child, call))
+                return true;
+        if (plan->n_guards == 0 || (is_opening(call) && !(flags & O_CREAT)))
+                return false;
+        return serve_naming(child, call);
 }

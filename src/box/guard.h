@@ -1,13 +1,71 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls that init looks at, or makes, on behalf of the box: guard.c. */
+/*
+ * The guard: calls that init looks at before they happen.
+ *
+ * A protected name must not come into being, even where there is nothing yet that a mount could
+ * cover. So in a box with a workspace every call that makes or replaces a name arrives here, and
+ * init makes it on the program's behalf: it copies the path, resolves the directory once, looks at
+ * the real place, and then acts on that very directory. A socket of the host that a shown tree
+ * happens to hold must not be talked to, so connections are made here as well.
+ *
+ * What the program does to its own memory meanwhile changes nothing, and no call of these kinds is
+ * ever told to continue. Init is the box's own user in the box's own namespaces, without
+ * capabilities that matter: it can do nothing for the program that the program could not do itself.
+ */
 #ifndef BOX_GUARD_H
 #define BOX_GUARD_H
 
+#include <limits.h>
 #include <linux/seccomp.h>
 
 #include "box/child.h"
 
-/* Deal with a watched call. False: it is not one, and the caller refuses it. */
+/* Deal with a watched call. False: it is not one, and has to be refused. */
 bool guard_serve(struct child *child, const struct seccomp_notif *call);
+
+/* ---- guard_path.c: paths as the calling process means them ---- */
+
+/* A name in a directory that is held open. */
+struct guard_path {
+        int parent;
+        char name[NAME_MAX + 1];
+        char text[PATH_MAX];      /* the whole, as the box sees it */
+        bool slash;               /* it was written with a slash behind it */
+};
+
+int guard_read(const struct seccomp_notif *call, uint64_t address, void *room, size_t size);
+int guard_read_text(const struct seccomp_notif *call, uint64_t address, char *room, size_t size);
+
+/* Resolve the directory of a path that lies in the memory of the calling process. */
+int guard_resolve(struct child *child, const struct seccomp_notif *call, int dirfd,
+                  uint64_t address, struct guard_path *ret);
+/* The same for a path that is known, seen from a directory that is open. */
+int guard_resolve_from(struct child *child, const struct seccomp_notif *call, int base,
+                       const char *path, struct guard_path *ret);
+void guard_path_close(struct guard_path *path);
+
+/* The directory that a relative path starts from. */
+int guard_base(struct child *child, const struct seccomp_notif *call, int dirfd);
+
+/* A number from /proc/TID/status, 0 where there is none; umasks are octal. */
+uint64_t guard_status(struct child *child, const struct seccomp_notif *call, const char *label,
+                      unsigned base);
+
+bool guard_is_alive(struct child *child, const struct seccomp_notif *call);
+
+/* ---- Answers ---- */
+
+void guard_answer(struct child *child, const struct seccomp_notif *call, int r);
+void guard_continue(struct child *child, const struct seccomp_notif *call);
+
+/* ---- guard_connect.c, guard_explain.c ---- */
+
+void guard_connect(struct child *child, const struct seccomp_notif *call);
+bool guard_explain(struct child *child, const struct seccomp_notif *call);
+
+/* Run the rest in a process of its own, because it may block. Returns true in that process, which
+ * ends with guard_leave. */
+bool guard_delegate(struct child *child, const struct seccomp_notif *call);
+_Noreturn void guard_leave(void);
 
 #endif

@@ -10,7 +10,7 @@
  * /proc is still there and its files are still this process's own. */
 static int offer_to_oom_killer(struct child *child)
 {
-        _cleanup_fd_ int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+        _cleanup_fd_ int fd = openat(child->host_proc, "self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 
         if (fd < 0 || write(fd, "800", 3) != 3)
                 return step_failed(child, "offer the box to the OOM killer", NULL, errno);
@@ -23,8 +23,12 @@ int box_enter_identity(struct child *child)
 {
         char byte;
         ssize_t n;
-        int r = offer_to_oom_killer(child);
+        int r;
 
+        child->host_proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (child->host_proc < 0)
+                return step_failed(child, "open", "/proc", errno);
+        r = offer_to_oom_killer(child);
         if (r < 0)
                 return r;
         do

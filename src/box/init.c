@@ -104,8 +104,10 @@ static void keep_only(int *fds, unsigned n)
         syscall(SYS_close_range, from, ~0U, 0);
 }
 
-static int start_main(struct child *child)
+int box_start_main(struct child *child)
 {
+        char byte;
+
         if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, child->pair) < 0)
                 return step_failed(child, "connect init and main", NULL, errno);
         child->main = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
@@ -114,19 +116,22 @@ static int start_main(struct child *child)
         if (child->main < 0)
                 return step_failed(child, "start the main process", NULL, errno);
         child->pair[1] = base_close(child->pair[1]);
+        /* Wait for a sign of life: a scheduler that keeps a forked child behind its parent moves
+         * one that wakes up to an idle processor, so the two work side by side from here. */
+        if (recv(child->pair[0], &byte, 1, 0) != 1)
+                return step_failed(child, "start the main process", NULL, EPIPE);
         return 0;
 }
 
-/* The loop. Everything that can happen to a box is one of these five descriptors or the time. */
+/* The loop. Everything that can happen to a box is one of these four descriptors or the time. */
 static _Noreturn void live(struct child *child, int signals)
 {
-        enum { SIGNALS, NOTIFIER, WARDEN, CONTROL, MAIN_READY, N_WATCHED };
+        enum { SIGNALS, NOTIFIER, WARDEN, CONTROL, N_WATCHED };
         struct pollfd fds[N_WATCHED] = {
                 [SIGNALS] = { .fd = signals, .events = POLLIN },
                 [NOTIFIER] = { .fd = child->notifier, .events = POLLIN },
                 [WARDEN] = { .fd = child->warden, .events = POLLIN },
                 [CONTROL] = { .fd = child->control, .events = POLLIN },
-                [MAIN_READY] = { .fd = child->pair[0], .events = POLLIN },
         };
         enum box_verdict verdict = BOX_OK;
         bool watching = false; /* from the word to go, which the warden sends here as well */
@@ -155,10 +160,6 @@ static _Noreturn void live(struct child *child, int signals)
                         verdict = notify_serve(child);
                 else if (fds[NOTIFIER].revents)
                         fds[NOTIFIER].fd = -1; /* nobody is left under the filter */
-                if (fds[MAIN_READY].revents) {
-                        fds[MAIN_READY].fd = -1;
-                        tell(child, BOX_READY);
-                }
                 if (fds[SIGNALS].revents)
                         reap(child, signals);
                 if (child->main < 0)
@@ -166,13 +167,25 @@ static _Noreturn void live(struct child *child, int signals)
         }
 }
 
+/* Let main go on, and take the notifier of its filter when it has loaded it. */
+static int release_main(struct child *child)
+{
+        char byte;
+
+        if (send(child->pair[0], "r", 1, MSG_NOSIGNAL) != 1)
+                return step_failed(child, "release the main process", NULL, errno);
+        if (box_fence(FENCE_SYSCALLS) &&
+            descriptor_receive(child->pair[0], &child->notifier, 1, &byte) <= 0)
+                return step_failed(child, "take the notifier from the main process", NULL, EPIPE);
+        return 0;
+}
+
 _Noreturn void box_init(struct child *child)
 {
         uint64_t mask = 1ULL << (SIGCHLD - 1);
         int signals = -1, r;
-        char byte;
 
-        r = start_main(child);
+        r = box_join_network(child);
         if (r == 0 && box_fence(FENCE_PRIVILEGES))
                 r = box_drop_privileges(child, true);
         if (r == 0) {
@@ -181,15 +194,12 @@ _Noreturn void box_init(struct child *child)
                 if (signals < 0)
                         r = step_failed(child, "watch for signals", NULL, errno);
         }
-        if (r < 0) {
-                tell(child, BOX_FAILED);
-                syscall(SYS_exit_group, 1);
+        if (r == 0) {
+                keep_only((int[]){ child->control, child->warden, child->pair[0], child->proc,
+                                   signals }, 5);
+                r = release_main(child);
         }
-        keep_only((int[]){ child->control, child->warden, child->pair[0], child->proc, signals },
-                  5);
-        child->notifier = -1;
-        if (box_fence(FENCE_SYSCALLS) &&
-            descriptor_receive(child->pair[0], &child->notifier, 1, &byte) < 0)
+        if (r < 0)
                 end(child, BOX_OK);
         live(child, signals);
 }

@@ -5,17 +5,19 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <termios.h>
 #include <time.h>
 
 #include "box/child.h"
 
-#define SIGNALS 64
-
 /* Signals as a program expects to find them. */
 static void reset_signals(void)
 {
+        enum { FIRST_REALTIME = 32 }; /* nobody hands down ignored real-time signals */
+
         struct {
                 void *handler;
                 unsigned long flags;
@@ -24,7 +26,7 @@ static void reset_signals(void)
         } standard = { 0 };
         uint64_t none = 0;
 
-        for (int n = 1; n <= SIGNALS; n++)
+        for (int n = 1; n < FIRST_REALTIME; n++)
                 syscall(SYS_rt_sigaction, n, &standard, NULL, sizeof(none));
         syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof(none));
 }
@@ -103,10 +105,30 @@ static int execute(struct child *child)
         return error;
 }
 
+/* Wait until init has built the root and left the host's behind; this process's root has changed
+ * with it. See that it has, and leave the directory in which the caller was. */
+static int await_root(struct child *child)
+{
+        struct stat st;
+        char byte;
+
+        if (recv(child->pair[1], &byte, 1, 0) != 1)
+                return step_failed(child, "wait for the root", NULL, EPIPE);
+        if (chdir("/") < 0 || stat("/", &st) < 0)
+                return step_failed(child, "enter the new root", NULL, errno);
+        if (box_fence(FENCE_ROOT) && st.st_dev != child->page->root_device)
+                return step_failed(child, "see the host's root gone", NULL, EXDEV);
+        return 0;
+}
+
 static int enter(struct child *child)
 {
-        int r = 0;
+        int r = box_enter_network(child);
 
+        if (r == 0)
+                r = await_root(child);
+        if (r < 0)
+                return r;
         if (box_fence(FENCE_SESSION) && setsid() < 0)
                 return step_failed(child, "start a session", NULL, errno);
         if (box_fence(FENCE_RLIMITS))
@@ -126,10 +148,12 @@ _Noreturn void box_main(struct child *child)
         char byte;
 
         child->pair[0] = base_close(child->pair[0]);
+        if (send(child->pair[1], "m", 1, MSG_NOSIGNAL) != 1)
+                syscall(SYS_exit_group, 1);
         r = enter(child);
         if (r < 0)
                 syscall(SYS_exit_group, 1);
-        child->pair[1] = base_close(child->pair[1]); /* tells init that main is ready */
+        child->pair[1] = base_close(child->pair[1]);
 
         if (descriptor_receive(child->start, stdio, 3, &byte) <= 0)
                 syscall(SYS_exit_group, 1);

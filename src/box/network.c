@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Fence: network. The box's own net namespace holds nothing but a loopback, down unless asked. */
+#include <fcntl.h>
 #include <net/if.h>
-#include <string.h>
+#include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 
 #include "box/child.h"
 
@@ -20,13 +22,40 @@ static int raise_loopback(struct child *child)
         return 0;
 }
 
+/* Runs in main while init builds the root: making a net namespace takes the kernel longer than
+ * anything else in a box, and two processors can share the work. */
 int box_enter_network(struct child *child)
 {
         static const char name[] = PLAN_BOX_NAME;
+        enum policy_network network = child->plan->policy->network;
+        _cleanup_fd_ int made = -1;
+        int r = 0;
 
         if (box_fence(FENCE_UTS) && sethostname(name, sizeof(name) - 1) < 0)
                 return step_failed(child, "set the host name", NULL, errno);
-        if (child->plan->policy->network == POLICY_NETWORK_LOOPBACK && box_fence(FENCE_NET))
-                return raise_loopback(child);
+        if (network != POLICY_NETWORK_HOST && box_fence(FENCE_NET)) {
+                if (syscall(SYS_unshare, CLONE_NEWNET) < 0)
+                        return step_failed(child, "make a net namespace", NULL, errno);
+                made = openat(child->host_proc, "self/ns/net", O_RDONLY | O_CLOEXEC);
+                if (made < 0)
+                        return step_failed(child, "open the net namespace", NULL, errno);
+                if (network == POLICY_NETWORK_LOOPBACK)
+                        r = raise_loopback(child);
+        }
+        if (r == 0 && descriptor_send(child->pair[1], made) < 0)
+                r = step_failed(child, "show init the net namespace", NULL, errno);
+        return r;
+}
+
+/* Init joins main's network, lest /proc/1/net show the host's. */
+int box_join_network(struct child *child)
+{
+        _cleanup_fd_ int network = -1;
+        char byte;
+
+        if (descriptor_receive(child->pair[0], &network, 1, &byte) <= 0)
+                return step_failed(child, "meet the main process", NULL, EPIPE);
+        if (network >= 0 && syscall(SYS_setns, network, CLONE_NEWNET) < 0)
+                return step_failed(child, "join the net namespace", NULL, errno);
         return 0;
 }

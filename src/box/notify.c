@@ -31,7 +31,9 @@ static void count(struct box_page *page, uint32_t arch, int number, int error)
 
 void notify_trace(struct box_page *page, enum box_trace_kind kind, const char *text, int error)
 {
-        for (uint32_t i = 0; i < page->n_traces; i++) {
+        uint32_t n = MIN(atomic_load(&page->n_traces), BOX_TRACES_MAX);
+
+        for (uint32_t i = 0; i < n; i++) {
                 struct box_trace *trace = &page->traces[i];
 
                 if (trace->kind == kind && strncmp(trace->text, text, BOX_TRACE_TEXT - 1) == 0) {
@@ -39,14 +41,15 @@ void notify_trace(struct box_page *page, enum box_trace_kind kind, const char *t
                         return;
                 }
         }
-        if (page->n_traces == BOX_TRACES_MAX) {
+        n = n < BOX_TRACES_MAX ? atomic_fetch_add(&page->n_traces, 1) : n;
+        if (n >= BOX_TRACES_MAX) {
                 page->traces_lost++;
                 return;
         }
-        text_copy(page->traces[page->n_traces].text, BOX_TRACE_TEXT, text);
-        page->traces[page->n_traces].kind = kind;
-        page->traces[page->n_traces].error = error;
-        page->traces[page->n_traces++].count = 1;
+        page->traces[n].kind = kind;
+        page->traces[n].error = error;
+        page->traces[n].count = 1;
+        text_copy(page->traces[n].text, BOX_TRACE_TEXT, text);
 }
 
 enum box_verdict notify_serve(struct child *child)
@@ -69,7 +72,7 @@ enum box_verdict notify_serve(struct child *child)
 
         out.answer.id = in.call.id;
         out.answer.error = -syscalls_errno(in.call.data.arch, in.call.data.nr);
-        /* Before the start only main's own proof that the filter works comes by. */
+        /* What main does on its way to the program is not the program's doing. */
         if (atomic_load(&child->page->started) != 0) {
                 count(child->page, in.call.data.arch, in.call.data.nr, -out.answer.error);
                 if (child->plan->policy->refusal == POLICY_REFUSE_KILL)

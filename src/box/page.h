@@ -63,9 +63,10 @@ struct box_page {
         uint32_t n_denials;
         uint64_t denials_lost; /* calls of further kinds, beyond the table */
         struct box_trace traces[BOX_TRACES_MAX];
-        uint32_t n_traces;
+        _Atomic uint32_t n_traces; /* processes that act for init add as well */
         uint64_t traces_lost;
-        int landlock_abi; /* what was really enforced */
+        int landlock_abi;  /* what was really enforced */
+        dev_t root_device; /* of the box's own root */
         /* written by the warden before it says go */
         struct {
                 uint64_t memory, processes;

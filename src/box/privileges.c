@@ -26,10 +26,10 @@ int box_drop_privileges(struct child *child, bool init)
         if (!init) {
                 if (prctl(PR_SET_SECUREBITS, SECUREBITS, 0, 0, 0) < 0)
                         return step_failed(child, "lock the secure bits", NULL, errno);
-                for (int cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
-                        if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
-                                return step_failed(child, "drop a capability from the bounding set",
-                                                   NULL, errno);
+                for (int cap = 0; prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0; cap++)
+                        ;
+                if (errno != EINVAL || prctl(PR_CAPBSET_READ, CAP_SYS_ADMIN, 0, 0, 0) != 0)
+                        return step_failed(child, "empty the bounding set", NULL, errno);
         }
         if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
                 return step_failed(child, "clear the ambient capabilities", NULL, errno);

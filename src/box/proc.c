@@ -7,20 +7,26 @@
 #include <fcntl.h>
 #include <linux/mount.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "box/child.h"
 
+/* What anyone may read on a host although it is about the whole of it. */
 static const char *const masked_files[] = {
-        "kcore",       "kallsyms",  "kmsg",       "keys",     "key-users",     "timer_list",
-        "sched_debug", "modules",   "vmallocinfo", "slabinfo", "sysrq-trigger", "interrupts",
-        "kpagecount",  "kpageflags", "kpagecgroup", "config.gz", "cmdline",     "latency_stats",
+        "kallsyms", "keys",    "key-users",   "modules",    "interrupts",
+        "cmdline",  "config.gz", "sched_debug", "latency_stats",
 };
 
 static const char *const masked_directories[] = {
-        "acpi", "asound", "bus", "driver", "fs", "irq", "scsi", "tty",
+        "acpi", "asound", "bus", "fs", "irq", "scsi",
+};
+
+/* What only the host's root may read: of matter where the box's host id is root's, in a container
+ * that has no other to give. */
+static const char *const masked_from_root[] = {
+        "kcore",    "kmsg",       "timer_list", "vmallocinfo", "slabinfo",
+        "iomem",    "kpagecount", "kpageflags", "kpagecgroup", "sysrq-trigger",
 };
 
 /* Limits that a box's user namespace has for itself. The first one is a second fence: without
@@ -49,36 +55,66 @@ static int set_namespace_limits(struct child *child)
         return 0;
 }
 
-static int mask(struct child *child, const char *name, bool directory)
+/* Cover one name of /proc with a copy of the mount of something empty. */
+static int mask(struct child *child, const char *name, const struct place *empty)
 {
-        _cleanup_fd_ int tree = -1, target = -1;
+        _cleanup_fd_ int tree = -1;
+        struct stat st;
 
-        target = openat(child->proc, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-        if (target < 0)
+        /* Looked for first: a copy of a mount that finds no place is slow to take away again. */
+        if (fstatat(child->proc, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
                 return errno == ENOENT ? 0 : step_failed(child, "mask /proc", name, errno);
-        /* The stage holds one empty thing of each kind; it lies below what is now /proc. */
-        tree = (int)syscall(SYS_open_tree, child->root, directory ? "run/.empty" : "run/.none",
+        tree = (int)syscall(SYS_open_tree, empty->parent, empty->name,
                             OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
         if (tree < 0)
                 return step_failed(child, "mask /proc", name, errno);
-        return root_attach(child, tree, target, name);
+        if (syscall(SYS_move_mount, tree, "", child->proc, name, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+                return step_failed(child, "mask /proc", name, errno);
+        return 0;
 }
 
-int box_mask_proc(struct child *child)
+static int mask_all(struct child *child, const struct place *file, const struct place *directory)
 {
         int r = 0;
 
         for (size_t i = 0; r == 0 && i < ARRAY_SIZE(masked_files); i++)
-                r = mask(child, masked_files[i], false);
+                r = mask(child, masked_files[i], file);
         for (size_t i = 0; r == 0 && i < ARRAY_SIZE(masked_directories); i++)
-                r = mask(child, masked_directories[i], true);
+                r = mask(child, masked_directories[i], directory);
+        if (child->plan->host_uid == 0)
+                for (size_t i = 0; r == 0 && i < ARRAY_SIZE(masked_from_root); i++)
+                        r = mask(child, masked_from_root[i], file);
         return r;
+}
+
+/* Something empty of each kind is made in /run, copied over what is masked, and taken away. */
+static int mask_proc(struct child *child)
+{
+        struct place file, directory;
+        int r;
+
+        r = root_make(child, "/run/.file", false, &file);
+        if (r == 0)
+                r = root_make(child, "/run/.directory", true, &directory);
+        if (r < 0)
+                return r;
+        if (fchmodat(file.parent, file.name, 0, 0) < 0 ||
+            fchmodat(directory.parent, directory.name, 0, 0) < 0)
+                return step_failed(child, "mask /proc", NULL, errno);
+        r = mask_all(child, &file, &directory);
+        if (r < 0)
+                return r;
+        if (unlinkat(file.parent, file.name, 0) < 0 ||
+            unlinkat(directory.parent, directory.name, AT_REMOVEDIR) < 0)
+                return step_failed(child, "mask /proc", NULL, errno);
+        return 0;
 }
 
 int box_mount_proc(struct child *child)
 {
         struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY };
-        _cleanup_fd_ int fs = -1, target = -1, none = -1, empty = -1;
+        _cleanup_fd_ int fs = -1;
+        struct place place;
         int r;
 
         fs = (int)syscall(SYS_fsopen, "proc", FSOPEN_CLOEXEC);
@@ -88,24 +124,15 @@ int box_mount_proc(struct child *child)
                                    MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
         if (child->proc < 0)
                 return step_failed(child, "mount a /proc", NULL, errno);
-        none = root_open_target(child, "run/.none", false);
-        empty = root_open_target(child, "run/.empty", true);
-        target = root_open_target(child, "proc", true);
-        if (none < 0 || empty < 0 || target < 0)
-                return -EIO;
-        if (fchmodat(child->root, "run/.none", 0, 0) < 0 ||
-            fchmodat(child->root, "run/.empty", 0, 0) < 0)
-                return step_failed(child, "mask /proc", NULL, errno);
-        r = root_attach(child, child->proc, target, "/proc");
+        r = root_make(child, "/proc", true, &place);
+        if (r == 0)
+                r = root_attach(child, child->proc, &place);
         if (r == 0)
                 r = set_namespace_limits(child);
         if (r == 0 && box_fence(FENCE_MASKS))
-                r = box_mask_proc(child);
+                r = mask_proc(child);
         if (r < 0)
                 return r;
-        if (unlinkat(child->root, "run/.none", 0) < 0 ||
-            unlinkat(child->root, "run/.empty", AT_REMOVEDIR) < 0)
-                return step_failed(child, "clear the stage", NULL, errno);
         if (box_fence(FENCE_READONLY) && syscall(SYS_mount_setattr, child->proc, "",
                                                  AT_EMPTY_PATH | AT_RECURSIVE, &attr,
                                                  sizeof(attr)) < 0)

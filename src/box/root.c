@@ -81,85 +81,105 @@ int root_new_tmpfs(struct child *child, uint64_t size, const char *mode)
         return mount;
 }
 
-/* Make one level in a directory of our own and open it. */
-static int make_level(struct child *child, int parent, const char *path, const char *name,
-                      bool directory)
+/* Make a directory, or an empty file to mount over, in a directory of our own. */
+static int make_name(struct child *child, int parent, const char *name, bool directory,
+                     const char *path)
 {
-        int fd;
+        int r = directory ? mkdirat(parent, name, 0755) : mknodat(parent, name, S_IFREG | 0444, 0);
 
-        if (!is_own(parent)) {
-                step_failed(child, "make a mount point", path, EROFS);
-                return -EROFS;
-        }
-        if (directory) {
-                if (mkdirat(parent, name, 0755) < 0 && errno != EEXIST)
-                        return step_failed(child, "make a directory", path, errno);
-        } else {
-                fd = openat(parent, name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0444);
-                if (fd < 0 && errno != EEXIST)
-                        return step_failed(child, "make a mount point", path, errno);
-                base_close(fd);
-        }
-        fd = open_beneath(parent, name, O_PATH | O_NOFOLLOW);
-        return fd < 0 ? step_failed(child, "open a mount point", path, errno) : fd;
+        if (r < 0 && errno != EEXIST)
+                return step_failed(child, "make a mount point", path, errno);
+        return 0;
 }
 
-/* Open the parent directory of `path`, making what is missing; `ret_name` is its last part. */
-static int open_parent(struct child *child, const char *path, const char **ret_name)
+/* Go down from the new root along the first `length` bytes of `path`, making what is missing. */
+static int open_parent(struct child *child, const char *path, size_t length)
 {
-        char name[256];
         int parent = open_beneath(child->root, ".", O_PATH | O_DIRECTORY);
+        const char *end = path + length;
+        char name[256];
 
-        if (parent < 0)
-                return step_failed(child, "open the new root", NULL, errno);
-        for (;;) {
+        while (parent >= 0 && path < end) {
                 size_t n;
                 int next;
 
-                while (*path == '/')
+                while (path < end && *path == '/')
                         path++;
                 n = strcspn(path, "/");
-                if (path[n] == '\0' || n >= sizeof(name)) {
-                        *ret_name = path;
-                        return parent;
-                }
+                if (path == end)
+                        break;
+                if (n >= sizeof(name))
+                        return step_failed(child, "open a directory on the way", path, ENAMETOOLONG);
                 memcpy(name, path, n);
                 name[n] = '\0';
                 next = open_beneath(parent, name, O_PATH | O_DIRECTORY);
-                if (next < 0 && errno == ENOENT)
-                        next = make_level(child, parent, name, name, true);
-                else if (next < 0)
-                        next = step_failed(child, "open a directory on the way", path, errno);
-                base_close(parent);
+                if (next < 0 && errno == ENOENT && is_own(parent) &&
+                    make_name(child, parent, name, true, path) == 0)
+                        next = open_beneath(parent, name, O_PATH | O_DIRECTORY);
                 if (next < 0)
-                        return next;
+                        next = step_failed(child,
+                                           errno == ENOENT ? "make a mount point"
+                                                           : "open a directory on the way",
+                                           path, errno == ENOENT ? EROFS : errno);
+                base_close(parent);
                 parent = next;
                 path += n;
         }
+        return parent;
 }
 
-int root_open_target(struct child *child, const char *path, bool directory)
+/* Steps come sorted, so that most share the parent of the one before. */
+static int find_parent(struct child *child, const char *path, size_t length)
 {
-        const char *name;
-        _cleanup_fd_ int parent = -1;
-        int fd;
+        struct parent *last = &child->parent;
 
-        fd = open_beneath(child->root, path, O_PATH | O_NOFOLLOW);
-        if (fd >= 0)
-                return fd;
-        if (errno != ENOENT)
-                return step_failed(child, "open a mount point", path, errno);
-        parent = open_parent(child, path, &name);
-        if (parent < 0)
-                return parent;
-        return make_level(child, parent, path, name, directory);
+        if (last->fd >= 0 && last->length == length && strncmp(last->path, path, length) == 0)
+                return 0;
+        base_close(last->fd);
+        last->fd = open_parent(child, path, length);
+        if (last->fd < 0)
+                return last->fd;
+        last->path = path;
+        last->length = length;
+        last->own = is_own(last->fd);
+        return 0;
 }
 
-int root_attach(struct child *child, int tree, int target, const char *path)
+int root_find(struct child *child, const char *path, struct place *ret)
 {
-        if (syscall(SYS_move_mount, tree, "", target, "",
-                    MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
-                return step_failed(child, "mount", path, errno);
+        const char *slash = strrchr(path, '/');
+        size_t length = slash ? (size_t)(slash - path) : 0;
+        int r = find_parent(child, path, length);
+
+        if (r < 0)
+                return r;
+        *ret = (struct place){ child->parent.fd, slash ? slash + 1 : path, child->parent.own };
+        return 0;
+}
+
+int root_make(struct child *child, const char *path, bool directory, struct place *ret)
+{
+        struct stat st;
+        int r = root_find(child, path, ret);
+
+        if (r < 0)
+                return r;
+        if (ret->own)
+                return make_name(child, ret->parent, ret->name, directory, path);
+        if (fstatat(ret->parent, ret->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+                return step_failed(child, "make a mount point", path,
+                                   errno == ENOENT ? EROFS : errno);
+        if (S_ISLNK(st.st_mode))
+                return step_failed(child, "open a mount point", path, ELOOP);
+        return 0;
+}
+
+int root_attach(struct child *child, int tree, const struct place *place)
+{
+        /* One name below a descriptor, its own link not followed: there is nothing to resolve. */
+        if (syscall(SYS_move_mount, tree, "", place->parent, place->name,
+                    MOVE_MOUNT_F_EMPTY_PATH) < 0)
+                return step_failed(child, "mount", place->name, errno);
         return 0;
 }
 
@@ -187,7 +207,9 @@ static int add_tree(struct child *child, size_t index)
                 .attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
                 .propagation = MS_PRIVATE,
         };
-        _cleanup_fd_ int target = -1, tree = -1;
+        _cleanup_fd_ int tree = -1;
+        struct place place;
+        int r;
 
         tree = child->trees ? child->trees[index] : open_host_tree(child, step);
         if (tree < 0)
@@ -197,56 +219,47 @@ static int add_tree(struct child *child, size_t index)
         if (syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr,
                     sizeof(attr)) < 0)
                 return step_failed(child, "restrict the mounts of", step->source, errno);
-        target = root_open_target(child, step->target, step->directory);
-        if (target < 0)
-                return target;
-        return root_attach(child, tree, target, step->target);
+        r = root_make(child, step->target, step->directory, &place);
+        return r < 0 ? r : root_attach(child, tree, &place);
 }
 
-static int add_tmpfs(struct child *child, const struct plan_step *step)
+int root_mount_tmpfs(struct child *child, const char *path, uint64_t size)
 {
-        _cleanup_fd_ int tree = -1, target = -1;
+        _cleanup_fd_ int tree = -1;
+        struct place place;
+        int r = root_make(child, path, true, &place);
 
-        target = root_open_target(child, step->target, true);
-        if (target < 0)
-                return target;
-        tree = root_new_tmpfs(child, step->size, "01777");
-        if (tree < 0)
-                return tree;
-        return root_attach(child, tree, target, step->target);
+        if (r < 0)
+                return r;
+        tree = root_new_tmpfs(child, size, "01777");
+        return tree < 0 ? tree : root_attach(child, tree, &place);
 }
 
 static int add_link(struct child *child, const struct plan_step *step)
 {
-        _cleanup_fd_ int parent = -1;
-        const char *name;
-        struct stat st;
+        struct place place;
+        int r = root_find(child, step->target, &place);
 
+        if (r < 0)
+                return r;
         /* A link that a shown tree has already, or has no place for, is as good as ours. */
-        parent = open_beneath(child->root, step->target, O_PATH | O_NOFOLLOW);
-        if (parent >= 0 || errno == ELOOP)
-                return 0;
-        parent = open_parent(child, step->target, &name);
-        if (parent < 0)
-                return parent;
-        if (!is_own(parent) || fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
-                return 0;
-        if (symlinkat(step->text, parent, name) < 0)
+        if (place.own && symlinkat(step->text, place.parent, place.name) < 0 && errno != EEXIST)
                 return step_failed(child, "make a link", step->target, errno);
         return 0;
 }
 
 static int add_file(struct child *child, const struct plan_step *step)
 {
-        _cleanup_fd_ int parent = -1, fd = -1;
-        const char *name;
+        _cleanup_fd_ int fd = -1;
+        struct place place;
+        int r = root_find(child, step->target, &place);
 
-        parent = open_parent(child, step->target, &name);
-        if (parent < 0)
-                return parent;
-        if (!is_own(parent))
+        if (r < 0)
+                return r;
+        if (!place.own)
                 return step_failed(child, "make a file", step->target, EROFS);
-        fd = openat(parent, name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0444);
+        fd = openat(place.parent, place.name,
+                    O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0444);
         if (fd < 0 || fd_write_all(fd, step->text, strlen(step->text)) < 0)
                 return step_failed(child, "make a file", step->target, errno);
         return 0;
@@ -267,20 +280,26 @@ static const char *hide_name(size_t index, char room[32])
  * so each hidden directory has one of its own; seal_hidden closes them in the end. */
 static int add_hide(struct child *child, const struct plan_step *step, size_t index)
 {
-        _cleanup_fd_ int target = -1, tree = -1, made = -1;
+        _cleanup_fd_ int tree = -1;
+        struct place place, made;
+        struct stat st;
         char name[32];
+        int r;
 
-        target = open_beneath(child->root, step->target, O_PATH | O_NOFOLLOW);
-        if (target < 0)
-                return errno == ENOENT ? 0 : step_failed(child, "hide", step->target, errno);
-        made = root_open_target(child, hide_name(index, name), step->directory);
-        if (made < 0)
-                return made;
-        tree = (int)syscall(SYS_open_tree, made, "",
-                            OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
+        r = root_make(child, hide_name(index, name), step->directory, &made);
+        if (r < 0)
+                return r;
+        tree = (int)syscall(SYS_open_tree, made.parent, made.name,
+                            OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
         if (tree < 0)
                 return step_failed(child, "hide", step->target, errno);
-        return root_attach(child, tree, target, step->target);
+        child->parent.fd = base_close(child->parent.fd); /* its path was on this stack */
+        r = root_find(child, step->target, &place);
+        if (r < 0)
+                return r;
+        if (fstatat(place.parent, place.name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+                return errno == ENOENT ? 0 : step_failed(child, "hide", step->target, errno);
+        return root_attach(child, tree, &place);
 }
 
 /* Once every deeper rule has its place, what hides becomes unreadable and read-only. */
@@ -315,15 +334,11 @@ static int seal_hidden(struct child *child)
 static int add_step(struct child *child, size_t index)
 {
         const struct plan_step *step = &child->plan->steps[index];
-        int fd;
+        struct place place;
 
         switch (step->kind) {
         case PLAN_DIRECTORY:
-                fd = root_open_target(child, step->target, true);
-                if (fd < 0)
-                        return fd;
-                base_close(fd);
-                return 0;
+                return root_make(child, step->target, true, &place);
         case PLAN_LINK:
                 return add_link(child, step);
         case PLAN_FILE:
@@ -331,26 +346,11 @@ static int add_step(struct child *child, size_t index)
         case PLAN_TREE:
                 return add_tree(child, index);
         case PLAN_TMPFS:
-                return add_tmpfs(child, step);
+                return root_mount_tmpfs(child, step->target, step->size);
         case PLAN_HIDE:
                 return add_hide(child, step, index);
         }
         return 0;
-}
-
-/* A device node or file of the host that everyone may open, bound as it is. */
-int root_bind_host(struct child *child, const char *source, const char *target)
-{
-        _cleanup_fd_ int tree = -1, to = -1;
-
-        tree = (int)syscall(SYS_open_tree, AT_FDCWD, source,
-                            OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
-        if (tree < 0)
-                return step_failed(child, "copy the mount of", source, errno);
-        to = root_open_target(child, target, false);
-        if (to < 0)
-                return to;
-        return root_attach(child, tree, to, target);
 }
 
 /* Let go of the host's tree for good. */
@@ -367,6 +367,7 @@ static int leave_host(struct child *child)
         if (syscall(SYS_mount_setattr, child->root, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
                 return step_failed(child, "make the root read-only", NULL, errno);
         child->root = base_close(child->root);
+        child->page->root_device = own_devices[0];
         return 0;
 }
 
@@ -392,5 +393,6 @@ int box_enter_root(struct child *child)
                 r = seal_hidden(child);
         if (r == 0)
                 r = box_mount_proc(child);
+        child->parent.fd = base_close(child->parent.fd);
         return r == 0 ? leave_host(child) : r;
 }

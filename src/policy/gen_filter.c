@@ -70,7 +70,9 @@ int main(void)
                "#include <linux/filter.h>\n\n");
         if (print_filter("syscalls_default_filter", 0) < 0)
                 return 1;
-        if (print_filter("syscalls_guarded_filter", SYSCALLS_GUARDED) < 0)
+        if (print_filter("syscalls_shown_filter", SYSCALLS_SOCKETS) < 0)
+                return 1;
+        if (print_filter("syscalls_guarded_filter", SYSCALLS_SOCKETS | SYSCALLS_GUARDED) < 0)
                 return 1;
         print_known();
         return fflush(stdout) == 0 ? 0 : 1;

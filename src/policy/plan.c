@@ -112,7 +112,8 @@ int plan_add_tree(struct plan *plan, int dirfd, const char *host, const char *ta
 
         if (fd < 0 || fstat(fd, &st) < 0)
                 return -errno;
-        source = descriptor_path(fd);
+        /* The parts of the system are opened by these very paths again. */
+        source = where ? descriptor_path(fd) : strdup(host);
         if (!source)
                 return -ENOENT;
         step = plan_add_step(plan, PLAN_TREE, target ? target : source, NULL);
@@ -165,8 +166,7 @@ static void set_identity(struct plan *plan)
         if (geteuid() != 0 || syscall(SYS_capget, &header, data) < 0 ||
             (data[0].effective & wanted) != wanted)
                 return;
-        if (!id_is_mapped("/proc/self/uid_map", PLAN_HOST_ID) ||
-            !id_is_mapped("/proc/self/gid_map", PLAN_HOST_ID))
+        if (!id_is_mapped("/proc/self/uid_map", PLAN_HOST_ID))
                 return;
         plan->privileged = true;
         plan->host_uid = PLAN_HOST_ID;
@@ -227,6 +227,7 @@ int plan_compile(cbx_policy *policy, const struct plan_options *options, cbx_err
         if (r < 0)
                 return r;
         variant = (plan->n_guards ? SYSCALLS_GUARDED : 0U) |
+                  (plan->guards_sockets ? SYSCALLS_SOCKETS : 0U) |
                   (plan->explain ? SYSCALLS_EXPLAIN : 0U);
         r = syscalls_compile(policy, variant, error, &plan->filter, &plan->filter_length,
                              &plan->filter_own);

@@ -68,6 +68,17 @@ static int add_link(struct plan *plan, const struct policy_path *rule, const cha
         return plan_add_step(plan, PLAN_LINK, rule->host, source) ? 0 : -ENOMEM;
 }
 
+/* Run by root, a tree that others may read is shown as others see it: what only its owner may read
+ * stays closed. One that is the owner's alone is shown as the owner sees it, or it would be of no
+ * use; so is one that the box may write. */
+static bool open_to_others(const struct plan_step *step)
+{
+        mode_t wanted = step->directory ? S_IROTH | S_IXOTH : S_IROTH;
+        struct stat st;
+
+        return fstat(step->fd, &st) == 0 && (st.st_mode & wanted) == wanted;
+}
+
 static int add_shown(struct plan *plan, int dirfd, const struct policy_path *rule,
                      cbx_error *error)
 {
@@ -79,7 +90,8 @@ static int add_shown(struct plan *plan, int dirfd, const struct policy_path *rul
         if (r < 0)
                 return no_such_path(rule, r, error);
         step = &plan->steps[plan->n_steps - 1];
-        step->map = plan->privileged;
+        step->map = plan->privileged && (step->writable || !open_to_others(step));
+        plan->guards_sockets = true;
         r = check_place(rule, step, error);
         if (r < 0)
                 return r;
@@ -256,7 +268,7 @@ static int set_start_directory(struct plan *plan, int dirfd, const char *workspa
                 for (size_t i = 0; i < plan->n_steps; i++) {
                         const struct plan_step *step = &plan->steps[i];
 
-                        if (step->kind == PLAN_TREE && step->where && step->directory &&
+                        if (step->kind == PLAN_TREE && step->directory &&
                             strcmp(step->source, step->target) == 0 && below(path, step->source))
                                 start = path;
                 }

@@ -42,6 +42,18 @@ static int export_filter(scmp_filter_ctx context, struct sock_filter **ret, unsi
         return 0;
 }
 
+/* Compiled with callbox. */
+static const struct {
+        unsigned variant;
+        const struct sock_filter *filter;
+        unsigned short length;
+} ready[] = {
+        { 0, syscalls_default_filter, ARRAY_SIZE(syscalls_default_filter) },
+        { SYSCALLS_SOCKETS, syscalls_shown_filter, ARRAY_SIZE(syscalls_shown_filter) },
+        { SYSCALLS_SOCKETS | SYSCALLS_GUARDED, syscalls_guarded_filter,
+          ARRAY_SIZE(syscalls_guarded_filter) },
+};
+
 int syscalls_compile(const cbx_policy *policy, unsigned variant, cbx_error *error,
                      const struct sock_filter **ret_filter, unsigned short *ret_length,
                      struct sock_filter **ret_own)
@@ -49,16 +61,12 @@ int syscalls_compile(const cbx_policy *policy, unsigned variant, cbx_error *erro
         scmp_filter_ctx context;
         int r;
 
-        if (is_default(policy) && variant == 0) {
-                *ret_filter = syscalls_default_filter;
-                *ret_length = ARRAY_SIZE(syscalls_default_filter);
-                return 0;
-        }
-        if (is_default(policy) && variant == SYSCALLS_GUARDED) {
-                *ret_filter = syscalls_guarded_filter;
-                *ret_length = ARRAY_SIZE(syscalls_guarded_filter);
-                return 0;
-        }
+        for (size_t i = 0; is_default(policy) && i < ARRAY_SIZE(ready); i++)
+                if (ready[i].variant == variant) {
+                        *ret_filter = ready[i].filter;
+                        *ret_length = ready[i].length;
+                        return 0;
+                }
         context = seccomp_init(SCMP_ACT_NOTIFY);
         if (!context)
                 return error_oom(error);

@@ -14,7 +14,8 @@
 
 enum syscalls_variant {
         SYSCALLS_GUARDED = 1 << 0, /* calls that make or replace names go to init */
-        SYSCALLS_EXPLAIN = 1 << 1, /* ... and so do those that look up paths or connect */
+        SYSCALLS_SOCKETS = 1 << 1, /* connecting goes to init */
+        SYSCALLS_EXPLAIN = 1 << 2, /* ... and so do calls that look up paths */
 };
 
 /* The filter for a policy. The default policy's were compiled when callbox was built and cost

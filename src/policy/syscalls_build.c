@@ -74,6 +74,8 @@ static bool watched(const struct rules *rules, const char *name)
         if ((rules->variant & SYSCALLS_GUARDED) &&
             in_table(name, syscalls_naming, ARRAY_SIZE(syscalls_naming)))
                 return true;
+        if ((rules->variant & (SYSCALLS_SOCKETS | SYSCALLS_EXPLAIN)) && strcmp(name, "connect") == 0)
+                return true;
         return (rules->variant & SYSCALLS_EXPLAIN) &&
                in_table(name, syscalls_looking, ARRAY_SIZE(syscalls_looking));
 }
@@ -92,12 +94,13 @@ static int add_allowed(struct rules *rules, const char *const *table, size_t len
         return 0;
 }
 
-/* Calls that are allowed with some arguments only. */
-static int add_conditional(struct rules *rules)
+/* Sockets of the box's own network, and local ones. Where init has to look at connections, local
+ * sockets must be of the kinds that connect: one that sends without it could name any path. */
+static int add_sockets(struct rules *rules)
 {
-        static const int families[] = { AF_UNIX, AF_INET, AF_INET6 };
-        static const unsigned long personas[] = { PER_LINUX, 0xffffffff };
-        struct scmp_arg_cmp none = SCMP_A0(SCMP_CMP_MASKED_EQ, NAMESPACE_FLAGS, 0);
+        static const int families[] = { AF_INET, AF_INET6 };
+        static const int kinds[] = { SOCK_STREAM, SOCK_SEQPACKET };
+        static const char *const makers[] = { "socket", "socketpair" };
         int r = 0;
 
         for (size_t i = 0; r == 0 && i < ARRAY_SIZE(families); i++)
@@ -107,9 +110,28 @@ static int add_conditional(struct rules *rules)
                 r = add_rule(rules, SCMP_ACT_ALLOW, "socket", 2,
                              (struct scmp_arg_cmp[]){ SCMP_A0(SCMP_CMP_EQ, AF_NETLINK),
                                                       SCMP_A2(SCMP_CMP_EQ, NETLINK_ROUTE) });
-        if (r == 0)
-                r = add_rule(rules, SCMP_ACT_ALLOW, "socketpair", 1,
-                             &SCMP_A0(SCMP_CMP_EQ, AF_UNIX));
+        for (size_t i = 0; r == 0 && i < ARRAY_SIZE(makers); i++) {
+                if (!(rules->variant & SYSCALLS_SOCKETS))
+                        r = add_rule(rules, SCMP_ACT_ALLOW, makers[i], 1,
+                                     &SCMP_A0(SCMP_CMP_EQ, AF_UNIX));
+                for (size_t j = 0;
+                     r == 0 && (rules->variant & SYSCALLS_SOCKETS) && j < ARRAY_SIZE(kinds); j++)
+                        r = add_rule(rules, SCMP_ACT_ALLOW, makers[i], 2,
+                                     (struct scmp_arg_cmp[]){
+                                             SCMP_A0(SCMP_CMP_EQ, AF_UNIX),
+                                             SCMP_A1(SCMP_CMP_MASKED_EQ, 0xf,
+                                                     (scmp_datum_t)kinds[j]) });
+        }
+        return r;
+}
+
+/* Calls that are allowed with some arguments only. */
+static int add_conditional(struct rules *rules)
+{
+        static const unsigned long personas[] = { PER_LINUX, 0xffffffff };
+        struct scmp_arg_cmp none = SCMP_A0(SCMP_CMP_MASKED_EQ, NAMESPACE_FLAGS, 0);
+        int r = add_sockets(rules);
+
         for (size_t i = 0; r == 0 && i < ARRAY_SIZE(personas); i++)
                 r = add_rule(rules, SCMP_ACT_ALLOW, "personality", 1,
                              &SCMP_A0(SCMP_CMP_EQ, personas[i]));
@@ -152,7 +174,10 @@ static int add_opening(struct rules *rules)
                         r = add_rule(rules, SCMP_ACT_ALLOW, calls[i].name, 0, NULL);
         }
         if (r == 0)
-                r = add_rule(rules, rules->variant ? SCMP_ACT_ERRNO(ENOSYS) : SCMP_ACT_ALLOW,
+                r = add_rule(rules,
+                             rules->variant & (SYSCALLS_GUARDED | SYSCALLS_EXPLAIN)
+                                     ? SCMP_ACT_ERRNO(ENOSYS)
+                                     : SCMP_ACT_ALLOW,
                              "openat2", 0, NULL);
         return r;
 }

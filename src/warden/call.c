@@ -37,6 +37,14 @@ static void unwatch(struct call *call, struct call_watch *watch)
         watch->events = 0;
 }
 
+/* The wall limit counts from the moment the program was executed. */
+static uint64_t wall_end(const struct call *call, uint64_t started)
+{
+        double wall = call->spec->limits.wall * (double)NSEC_PER_SEC;
+
+        return wall >= (double)(UINT64_MAX / 4) ? FOREVER : started + (uint64_t)wall;
+}
+
 /* ---- The end ---- */
 
 static void force_end(struct call *call, enum reason reason)
@@ -240,8 +248,6 @@ static void control_ready(struct call *call, struct call_watch *control, uint32_
         (void)events;
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
                 return;
-        if (n == 1 && message == BOX_READY)
-                return;
         unwatch(call, control);
         ended(call);
 }
@@ -260,6 +266,13 @@ static void init_gone(struct call *call, struct call_watch *init, uint32_t event
         finish_if_over(call);
 }
 
+/* The box's user may open its own standard descriptors again, by /dev/stdout and the like. */
+static void give_to_box(struct call *call, int fd)
+{
+        if (call->plan->privileged)
+                (void)!fchown(fd, call->plan->host_uid, call->plan->host_gid);
+}
+
 static int open_pipes(int box_ends[3], struct call *call)
 {
         for (int i = 0; i < 2; i++) {
@@ -267,6 +280,7 @@ static int open_pipes(int box_ends[3], struct call *call)
 
                 if (pipe2(pipe, O_CLOEXEC) < 0)
                         return -errno;
+                give_to_box(call, pipe[1]);
                 box_ends[i + 1] = pipe[1];
                 r = stream_open(call, i, pipe[0]);
                 if (r < 0) {
@@ -276,7 +290,10 @@ static int open_pipes(int box_ends[3], struct call *call)
         }
         box_ends[0] = input_open(&call->input, call->spec->stdin_fd, call->spec->stdin_data,
                                  call->spec->stdin_length);
-        return box_ends[0] < 0 ? box_ends[0] : 0;
+        if (box_ends[0] < 0)
+                return box_ends[0];
+        give_to_box(call, box_ends[0]);
+        return 0;
 }
 
 static int start_box(struct call *call, cbx_error *error)
@@ -332,7 +349,8 @@ int call_start(struct call *call, int epoll, const struct plan *plan, const stru
         call->input.box = -1;
         call->streams[0].source.fd = call->streams[1].source.fd = -1;
         call->begun = time_now();
-        call->deadline = call->begun + SETUP_LIMIT;
+        /* A first look no later than the wall limit; it is counted from the start once there is one. */
+        call->deadline = MIN(call->begun + SETUP_LIMIT, wall_end(call, call->begun));
         call->cancel_at = FOREVER;
         clock_gettime(CLOCK_REALTIME, &report->started_at);
         report->limits = spec->limits;
@@ -363,14 +381,6 @@ int call_start(struct call *call, int epoll, const struct plan *plan, const stru
 uint64_t call_deadline(const struct call *call)
 {
         return MIN(call->deadline, call->cancel_at);
-}
-
-/* The wall limit counts from the moment the program was executed. */
-static uint64_t wall_end(const struct call *call, uint64_t started)
-{
-        double wall = call->spec->limits.wall * (double)NSEC_PER_SEC;
-
-        return wall >= (double)(UINT64_MAX / 4) ? FOREVER : started + (uint64_t)wall;
 }
 
 static void expire_running(struct call *call, uint64_t now)

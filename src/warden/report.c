@@ -102,6 +102,20 @@ static bool on_host(const char *path)
         return fstatat(AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) == 0;
 }
 
+/* The name to unprotect for a path: the protected name itself, or what lies above several. */
+static const char *protected_name(const struct plan *plan, const char *path)
+{
+        for (size_t i = 0; i < plan->n_guards; i++) {
+                const struct plan_guard *guard = &plan->guards[i];
+                size_t length = strlen(guard->path), n = MIN(length, strlen(path));
+
+                if (strncasecmp(guard->path, path, n) == 0 && strchr("/", guard->path[n]) &&
+                    strchr("/", path[n]))
+                        return n < length ? path + length - strlen(guard->name) : guard->name;
+        }
+        return path;
+}
+
 static int add_trace(struct report *report, const struct plan *plan, const struct box_trace *trace)
 {
         char allow[BOX_TRACE_TEXT + 32] = "", what[BOX_TRACE_TEXT * 3 + 8];
@@ -126,11 +140,7 @@ static int add_trace(struct report *report, const struct plan *plan, const struc
                 break;
         case BOX_TRACE_PROTECTED:
                 kind = "protected";
-                for (size_t i = 0; i < plan->n_guards; i++)
-                        if (strncasecmp(plan->guards[i].path, trace->text,
-                                        MIN(strlen(plan->guards[i].path), strlen(trace->text))) == 0)
-                                snprintf(allow, sizeof(allow), "--unprotect %s",
-                                         plan->guards[i].name);
+                snprintf(allow, sizeof(allow), "--unprotect %s", protected_name(plan, trace->text));
                 break;
         }
         return add_denial(report, kind, what, trace->error, trace->count, allow);
@@ -140,7 +150,7 @@ int report_take_page(struct report *report, const struct plan *plan, const struc
 {
         uint64_t started = atomic_load(&page->started);
         const struct rusage *usage = &page->usage;
-        uint32_t n = MIN(page->n_traces, BOX_TRACES_MAX);
+        uint32_t n = MIN(atomic_load(&page->n_traces), BOX_TRACES_MAX);
 
         report->run_time = started && page->ended > started ? page->ended - started : 0;
         report->cpu_user = (uint64_t)usage->ru_utime.tv_sec * NSEC_PER_SEC +

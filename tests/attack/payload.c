@@ -30,14 +30,14 @@ static int say(const char *word, int status, const char *format, va_list args)
         return status;
 }
 
-#define SAY(word, status)                               \
-        do {                                            \
-                va_list args;                           \
-                int r;                                  \
-                va_start(args, format);                 \
-                r = say(word, status, format, args);    \
-                va_end(args);                           \
-                return r;                               \
+#define SAY(word, status)                                                                          \
+        do {                                                                                       \
+                va_list args;                                                                      \
+                int r;                                                                             \
+                va_start(args, format);                                                            \
+                r = say(word, status, format, args);                                               \
+                va_end(args);                                                                      \
+                return r;                                                                          \
         } while (0)
 
 int held(const char *format, ...)
@@ -264,20 +264,21 @@ const char *missing_fence(void)
                 return "privileges: id 0";
         if (getppid() != 1)
                 return "tree-kill: no pid namespace";
-        if (opens("/proc/kallsyms", O_RDONLY) && slurp("/proc/kallsyms") && *slurp("/proc/kallsyms"))
+        if (opens("/proc/kallsyms", O_RDONLY) && slurp("/proc/kallsyms") &&
+            *slurp("/proc/kallsyms"))
                 return "files: /proc is not masked";
         if (opens("/proc/self/oom_score_adj", O_WRONLY))
                 return "files: /proc is writable";
         if (statvfs("/usr", &info) < 0 || !(info.f_flag & ST_RDONLY))
                 return "files: the system is writable";
-        if (opens("/etc/shadow", O_PATH) || opens("/root", O_PATH) || opens("/home", O_PATH))
+        if (opens("/etc/shadow", O_PATH) || opens("/root", O_PATH) || opens("/var/lib", O_PATH))
                 return "files: the host's tree is visible";
         if (network_present())
                 return "network: an interface is up";
         gethostname(host, sizeof(host) - 1);
         if (strcmp(host, "box") != 0)
                 return "files: no own uts namespace";
-        if (getsid(0) != getpid() && getsid(0) != getpgid(0))
+        if (getsid(0) <= 0 || (getsid(0) != getpid() && getsid(0) != getpgid(0)))
                 return "session: not a new one";
         for (int fd = 3; fd < 1024; fd++)
                 if (fcntl(fd, F_GETFD) >= 0)
@@ -334,11 +335,8 @@ static int tool_crash(int argc, char **argv)
 }
 
 static const struct attack tools[] = {
-        { "exit", tool_exit },
-        { "sleep", tool_sleep },
-        { "echo", tool_echo },
-        { "crash", tool_crash },
-        { NULL, NULL },
+        { "exit", tool_exit },   { "sleep", tool_sleep }, { "echo", tool_echo },
+        { "crash", tool_crash }, { NULL, NULL },
 };
 
 int main(int argc, char **argv)

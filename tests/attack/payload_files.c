@@ -3,11 +3,14 @@
 #include "payload.h"
 
 #include <dirent.h>
+#include <poll.h>
+#include <pthread.h>
 #include <sys/inotify.h>
 #include <sys/mount.h>
-#include <poll.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 
 #define SECRET "callbox-secret" /* in every file of the suite that must not be read */
@@ -186,10 +189,85 @@ static bool put_file(const char *path)
         return done;
 }
 
+/* Other spellings of a name in the workspace, in which we are; stage/here is a link to it. */
+static const char *spelling(int which, const char *name, char *room, size_t size)
+{
+        static const char *const forms[] = {
+                "%s", "./%s", ".//%s", "stage/../%s", "stage/here/%s", "/proc/self/cwd/%s",
+        };
+
+        if (which == (int)COUNT(forms)) { /* absolute */
+                if (!getcwd(room, size))
+                        return NULL;
+                snprintf(room + strlen(room), size - strlen(room), "/%s", name);
+                return room;
+        }
+        if (which > (int)COUNT(forms))
+                return NULL;
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+        snprintf(room, size, forms[which], name);
+#pragma GCC diagnostic pop
+        return room;
+}
+
+/* All calls that give something a name, for one spelling of a protected one. */
+static void name_it(struct tally *tally, const char *path)
+{
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        char below[700];
+        int fd, socket_fd;
+
+        if (put_file(path))
+                put_broken(tally, "%s was written", path);
+        if (mkdir(path, 0700) == 0)
+                put_broken(tally, "%s was made", path);
+        snprintf(below, sizeof(below), "%s/evil", path);
+        if (put_file(below))
+                put_broken(tally, "%s was written", below);
+        put_file("stage/file");
+        if (rename("stage/file", path) == 0)
+                put_broken(tally, "a rename onto %s", path);
+        mkdir("stage/dir", 0700);
+        put_file("stage/dir/evil");
+        if (rename("stage/dir", path) == 0)
+                put_broken(tally, "a rename of a directory onto %s", path);
+        if (syscall(SYS_renameat2, AT_FDCWD, "stage/dir", AT_FDCWD, path, 2 /* exchange */) == 0)
+                put_broken(tally, "an exchange with %s", path);
+        if (link("stage/evil", path) == 0)
+                put_broken(tally, "a link at %s", path);
+        if (symlink("stage", path) == 0)
+                put_broken(tally, "a symbolic link at %s", path);
+        if (mknod(path, S_IFIFO | 0600, 0) == 0)
+                put_broken(tally, "a fifo at %s", path);
+        fd = open(".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+        snprintf(below, sizeof(below), "/proc/self/fd/%d", fd);
+        if (fd >= 0 && linkat(AT_FDCWD, below, AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0)
+                put_broken(tally, "an unnamed file was named %s", path);
+        if (fd >= 0)
+                close(fd);
+        if (strlen(path) < sizeof(address.sun_path))
+                memcpy(address.sun_path, path, strlen(path) + 1);
+        socket_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (bind(socket_fd, (struct sockaddr *)&address, sizeof(address)) == 0)
+                put_broken(tally, "a socket at %s", path);
+        close(socket_fd);
+        fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (path[0] != '/') {
+                int made = openat(fd, path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+                if (made >= 0)
+                        put_broken(tally, "%s was opened by a descriptor", path);
+                if (made >= 0)
+                        close(made);
+        }
+        close(fd);
+}
+
 /*
- * Put content of ours under a protected name, by all roads: directly, by moving a parent away and
- * making it anew, by a rename, a link, a symbolic link, an exchange. The argument list holds the
- * names, relative to the workspace, in which we are. The suite looks at the host's side after.
+ * Put content of ours under a protected name, by all roads: directly, by a rename, an exchange, a
+ * link, and by moving a parent away and making it anew. The arguments are the names, relative to
+ * the workspace, in which we are. The suite looks at the host's side after.
  */
 static int e65_protected(int argc, char **argv)
 {
@@ -197,40 +275,23 @@ static int e65_protected(int argc, char **argv)
 
         mkdir("stage", 0700);
         put_file("stage/evil");
+        if (symlink("..", "stage/here") < 0 && errno != EEXIST)
+                return untried("symlink %s", errno_name(errno));
         for (int i = 0; i < argc; i++) {
-                const char *name = argv[i];
-                char parent[256], moved[300], below[300];
+                const char *name = argv[i], *path;
+                char parent[256], moved[300], below[300], room[600];
                 char *slash;
 
-                snprintf(parent, sizeof(parent), "%s", name);
-                slash = strrchr(parent, '/');
-                snprintf(below, sizeof(below), "%s/evil", name);
-                /* directly: as a file, and as a directory with a file in it */
-                if (put_file(name))
-                        put_broken(&tally, "%s was written", name);
-                if (mkdir(name, 0700) == 0)
-                        put_broken(&tally, "%s was made", name);
-                if (put_file(below))
-                        put_broken(&tally, "%s was written", below);
-                /* by rename, exchange and link over it */
-                put_file("stage/file");
-                if (rename("stage/file", name) == 0)
-                        put_broken(&tally, "a rename onto %s", name);
-                mkdir("stage/dir", 0700);
-                put_file("stage/dir/evil");
-                if (rename("stage/dir", name) == 0)
-                        put_broken(&tally, "a rename of a directory onto %s", name);
-                if (syscall(SYS_renameat2, AT_FDCWD, "stage", AT_FDCWD, name, 2 /* exchange */) == 0)
-                        put_broken(&tally, "an exchange with %s", name);
-                if (link("stage/evil", name) == 0)
-                        put_broken(&tally, "a link at %s", name);
-                if (symlink("stage", name) == 0)
-                        put_broken(&tally, "a symbolic link at %s", name);
+                for (int which = 0; (path = spelling(which, name, room, sizeof(room))); which++)
+                        name_it(&tally, path);
                 /* away with it, then make it anew */
                 snprintf(moved, sizeof(moved), "stage/moved-%d", i);
                 if (rename(name, moved) == 0 || unlink(name) == 0 || rmdir(name) == 0)
                         put_broken(&tally, "%s was moved away", name);
                 /* away with its parent */
+                snprintf(parent, sizeof(parent), "%s", name);
+                snprintf(below, sizeof(below), "%s/evil", name);
+                slash = strrchr(parent, '/');
                 if (slash) {
                         *slash = '\0';
                         snprintf(moved, sizeof(moved), "stage/parent-%d", i);
@@ -240,17 +301,67 @@ static int e65_protected(int argc, char **argv)
                                 mkdir(name, 0700);
                                 if (put_file(below) || put_file(name))
                                         put_broken(&tally, "%s in a parent made anew", name);
-                                if (rename("stage", parent) == 0) {
-                                        put_broken(&tally, "a rename onto %s", parent);
-                                        mkdir("stage", 0700);
-                                }
-                                if (symlink("stage", parent) == 0)
+                                mkdir("stage/tree", 0700);
+                                mkdir("stage/tree/hooks", 0700);
+                                put_file("stage/tree/hooks/evil");
+                                put_file("stage/tree/config");
+                                if (rename("stage/tree", parent) == 0)
+                                        put_broken(&tally, "a tree was renamed to %s", parent);
+                                if (symlink("stage/tree", parent) == 0)
                                         put_broken(&tally, "a symbolic link at %s", parent);
                         }
                 }
                 put_held(&tally, "%s", name);
         }
         return verdict(&tally);
+}
+
+/* The same while another thread changes the path under the eyes of whoever checks it. */
+static char racing_path[256];
+static const char *racing_name;
+static volatile bool racing = true;
+
+static void *change_path(void *data)
+{
+        (void)data;
+        while (racing) {
+                memcpy(racing_path, racing_name, strlen(racing_name) + 1);
+                memcpy(racing_path, "harmless", 9);
+        }
+        return NULL;
+}
+
+static int e65_race(int argc, char **argv)
+{
+        pthread_t thread;
+        double until = now() + 1.5;
+        long tries = 0;
+
+        if (argc < 1)
+                return untried("no name given");
+        racing_name = argv[0];
+        put_file("source");
+        if (pthread_create(&thread, NULL, change_path, NULL) != 0)
+                return untried("no thread");
+        while (now() < until && access(racing_name, F_OK) != 0) {
+                int fd = open(racing_path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+                if (fd >= 0)
+                        close(fd);
+                rename("source", racing_path);
+                link("harmless", racing_path);
+                mkdir(racing_path, 0700);
+                symlink("x", racing_path);
+                unlink("harmless");
+                rmdir("harmless");
+                put_file("source");
+                tries++;
+        }
+        racing = false;
+        pthread_join(thread, NULL);
+        if (access(racing_name, F_OK) == 0)
+                return broken("%s exists after %ld rounds", racing_name, tries);
+        return held("%ld rounds", tries);
 }
 
 /* "+path" is granted and must be readable, "-path" must not show the secret. */
@@ -357,8 +468,8 @@ static int e78_other_roads(int argc, char **argv)
         for (int road = 0; road < 2; road++) {
                 int status;
                 pid_t pid;
-                int fd = road == 0 ? (int)syscall(SYS_memfd_create, "e78", 0) :
-                                     open("/tmp/e78", O_WRONLY | O_CREAT | O_TRUNC, 0700);
+                int fd = road == 0 ? (int)syscall(SYS_memfd_create, "e78", 0)
+                                   : open("/tmp/e78", O_WRONLY | O_CREAT | O_TRUNC, 0700);
 
                 if (fd < 0 || !copy_self(fd)) {
                         put_held(&tally, "no copy: %s", errno_name(errno));
@@ -439,13 +550,26 @@ static int f82_kernel_settings(int argc, char **argv)
 static int f83_masked(int argc, char **argv)
 {
         static const char *const paths[] = {
-                "/proc/kcore",       "/proc/kallsyms",      "/proc/keys",
-                "/proc/key-users",   "/proc/timer_list",    "/proc/sched_debug",
-                "/proc/kmsg",        "/proc/kpagecount",    "/proc/kpageflags",
-                "/proc/sysrq-trigger", "/proc/latency_stats", "/proc/interrupts",
-                "/sys/firmware",     "/sys/kernel/debug",   "/sys/kernel/security",
-                "/sys/devices",      "/proc/scsi/scsi",     "/proc/acpi/wakeup",
-                "/proc/irq/0/smp_affinity",                 "/proc/bus/pci/devices",
+                "/proc/kcore",
+                "/proc/kallsyms",
+                "/proc/keys",
+                "/proc/key-users",
+                "/proc/timer_list",
+                "/proc/sched_debug",
+                "/proc/kmsg",
+                "/proc/kpagecount",
+                "/proc/kpageflags",
+                "/proc/sysrq-trigger",
+                "/proc/latency_stats",
+                "/proc/interrupts",
+                "/sys/firmware",
+                "/sys/kernel/debug",
+                "/sys/kernel/security",
+                "/sys/devices",
+                "/proc/scsi/scsi",
+                "/proc/acpi/wakeup",
+                "/proc/irq/0/smp_affinity",
+                "/proc/bus/pci/devices",
         };
         struct tally tally = { 0 };
 
@@ -475,9 +599,9 @@ static int f83_masked(int argc, char **argv)
 static int f85_self(int argc, char **argv)
 {
         static const char *const paths[] = {
-                "/proc/self/uid_map",      "/proc/self/gid_map",     "/proc/self/setgroups",
-                "/proc/self/attr/current", "/proc/self/attr/exec",   "/proc/self/attr/fscreate",
-                "/proc/self/loginuid",     "/proc/self/projid_map",  "/proc/self/timens_offsets",
+                "/proc/self/uid_map",      "/proc/self/gid_map",      "/proc/self/setgroups",
+                "/proc/self/attr/current", "/proc/self/attr/exec",    "/proc/self/attr/fscreate",
+                "/proc/self/loginuid",     "/proc/self/projid_map",   "/proc/self/timens_offsets",
                 "/proc/1/uid_map",         "/proc/self/make-it-fail", NULL,
         };
         struct tally tally = { 0 };
@@ -553,9 +677,8 @@ static int f87_devices(int argc, char **argv)
 static int f89_sys(int argc, char **argv)
 {
         static const char *const paths[] = {
-                "/sys/kernel/uevent_helper", "/sys/power/state",
-                "/sys/kernel/mm/ksm/run",    "/sys/fs/cgroup/cgroup.procs",
-                "/sys/module",               NULL,
+                "/sys/kernel/uevent_helper",   "/sys/power/state", "/sys/kernel/mm/ksm/run",
+                "/sys/fs/cgroup/cgroup.procs", "/sys/module",      NULL,
         };
         struct tally tally = { 0 };
 
@@ -579,6 +702,7 @@ const struct attack attacks_files[] = {
         { "E61-remount", e61_remount },
         { "E63-hard-link", e63_hard_link },
         { "E65-protected", e65_protected },
+        { "E65-race", e65_race },
         { "E71-view", e71_view },
         { "E72-hidden-writable", e72_hidden_writable },
         { "E73-metadata", e73_metadata },

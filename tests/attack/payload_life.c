@@ -98,7 +98,8 @@ static int a4_fork_bomb(int argc, char **argv)
 {
         long limit = argument(argc, argv, 0, 32);
         pid_t main_pid = getpid();
-        atomic_int *shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        atomic_int *shared =
+                mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
         if (shared == MAP_FAILED)
                 return untried("mmap %s", errno_name(errno));

@@ -27,8 +27,9 @@ static const struct {
         const char *name;
         unsigned long flag;
 } namespaces[] = {
-        { "user", 0x10000000 }, { "mnt", 0x00020000 }, { "pid", 0x20000000 }, { "net", 0x40000000 },
-        { "ipc", 0x08000000 },  { "uts", 0x04000000 }, { "cgroup", 0x02000000 }, { "time", 0x80 },
+        { "user", 0x10000000 },   { "mnt", 0x00020000 }, { "pid", 0x20000000 },
+        { "net", 0x40000000 },    { "ipc", 0x08000000 }, { "uts", 0x04000000 },
+        { "cgroup", 0x02000000 }, { "time", 0x80 },
 };
 
 struct clone3_args {
@@ -201,8 +202,7 @@ static int g98_ipc(int argc, char **argv)
                 return untried("socket %s", errno_name(errno));
         expect_failure(&tally, "the abstract socket",
                        connect(fd, (struct sockaddr *)&address, length));
-        expect_failure(&tally, "the shared memory",
-                       shmget((key_t)strtol(argv[1], NULL, 10), 0, 0));
+        expect_failure(&tally, "the shared memory", shmget((key_t)strtol(argv[1], NULL, 10), 0, 0));
         expect_failure(&tally, "the message queue", mq_open(argv[2], O_RDONLY));
         return verdict(&tally);
 }
@@ -245,12 +245,33 @@ static int g100_clock(int argc, char **argv)
 static int x32_calls(void *data)
 {
         static const long numbers[] = {
-                SYS_mount,         SYS_umount2,  SYS_ptrace,       SYS_unshare,  SYS_setns,
-                SYS_bpf,           SYS_keyctl,   SYS_add_key,      SYS_chroot,   SYS_pivot_root,
-                SYS_reboot,        SYS_init_module, SYS_kexec_load, SYS_io_uring_setup,
-                SYS_perf_event_open, SYS_userfaultfd, SYS_open_tree, SYS_fsopen, SYS_process_vm_readv,
-                SYS_socket,        SYS_getpid,   SYS_clone3,       521 /* x32 ptrace */,
-                539 /* x32 process_vm_readv */,  512,              528, 546,
+                SYS_mount,
+                SYS_umount2,
+                SYS_ptrace,
+                SYS_unshare,
+                SYS_setns,
+                SYS_bpf,
+                SYS_keyctl,
+                SYS_add_key,
+                SYS_chroot,
+                SYS_pivot_root,
+                SYS_reboot,
+                SYS_init_module,
+                SYS_kexec_load,
+                SYS_io_uring_setup,
+                SYS_perf_event_open,
+                SYS_userfaultfd,
+                SYS_open_tree,
+                SYS_fsopen,
+                SYS_process_vm_readv,
+                SYS_socket,
+                SYS_getpid,
+                SYS_clone3,
+                521 /* x32 ptrace */,
+                539 /* x32 process_vm_readv */,
+                512,
+                528,
+                546,
         };
 
         (void)data;

@@ -27,7 +27,8 @@ static int b20_memory(int argc, char **argv)
         long total = argument(argc, argv, 0, 300);
 
         for (long have = 0; have < total; have += 4) {
-                char *p = mmap(NULL, 4 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+                char *p = mmap(NULL, 4 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                               -1, 0);
 
                 if (p == MAP_FAILED)
                         return held("mmap after %ld MiB %s", have, errno_name(errno));
@@ -143,7 +144,8 @@ static long take_sockets(long total)
 {
         static char block[65536];
         const int workers = 4;
-        atomic_long *have = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        atomic_long *have =
+                mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         atomic_int *done = (atomic_int *)(void *)((char *)have + 64);
         double until = now() + 4;
 
@@ -444,7 +446,8 @@ static int b34_cgroup_mount(int argc, char **argv)
         (void)argv;
         mkdir("/tmp/b34", 0700);
         for (size_t i = 0; i < COUNT(types); i++) {
-                long r = mount("none", "/tmp/b34", types[i], 0, i ? "none,name=callbox-attack" : NULL);
+                long r = mount("none", "/tmp/b34", types[i], 0,
+                               i ? "none,name=callbox-attack" : NULL);
 
                 expect_failure(&tally, types[i], r);
                 if (r == 0) {
@@ -464,8 +467,10 @@ static int b35_raise_limits(int argc, char **argv)
                 const char *name;
                 int resource;
         } limits[] = {
-                { "open files", RLIMIT_NOFILE }, { "processes", RLIMIT_NPROC },
-                { "file size", RLIMIT_FSIZE },   { "core", RLIMIT_CORE },
+                { "open files", RLIMIT_NOFILE },
+                { "processes", RLIMIT_NPROC },
+                { "file size", RLIMIT_FSIZE },
+                { "core", RLIMIT_CORE },
         };
         struct tally tally = { 0 };
 

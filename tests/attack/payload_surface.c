@@ -442,12 +442,18 @@ static int j120_private_loopback(int argc, char **argv)
 static int j121_unix(int argc, char **argv)
 {
         static const char *const known[] = {
-                "/run/docker.sock",          "/var/run/docker.sock",
-                "/run/podman/podman.sock",   "/run/dbus/system_bus_socket",
-                "/run/user/1000/bus",        "/run/user/0/bus",
-                "/run/systemd/private",      "/run/systemd/notify",
-                "/run/containerd/containerd.sock", "/run/snapd.socket",
-                "/tmp/.X11-unix/X0",         "/run/user/1000/wayland-0",
+                "/run/docker.sock",
+                "/var/run/docker.sock",
+                "/run/podman/podman.sock",
+                "/run/dbus/system_bus_socket",
+                "/run/user/1000/bus",
+                "/run/user/0/bus",
+                "/run/systemd/private",
+                "/run/systemd/notify",
+                "/run/containerd/containerd.sock",
+                "/run/snapd.socket",
+                "/tmp/.X11-unix/X0",
+                "/run/user/1000/wayland-0",
                 "/run/user/1000/gnupg/S.gpg-agent",
         };
         struct tally tally = { 0 };

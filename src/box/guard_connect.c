@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Connections. A box may connect to sockets that it could have made itself: in its own network, or
+ * at a path that it may write. A socket on a tree that is shown read-only belongs to the host, and a
+ * read-only mount does not keep anyone from talking to it.
+ */
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+
+#include "box/guard.h"
+#include "box/init.h"
+
+/* The caller's socket, as a descriptor of ours. */
+static int take_socket(struct child *child, const struct seccomp_notif *call)
+{
+        pid_t process = (pid_t)guard_status(child, call, "Tgid:", 10);
+        _cleanup_fd_ int pidfd = (int)syscall(SYS_pidfd_open, process, 0);
+        int fd;
+
+        if (pidfd < 0)
+                return -errno;
+        fd = (int)syscall(SYS_pidfd_getfd, pidfd, (int)call->data.args[0], 0);
+        return fd < 0 ? -errno : fd;
+}
+
+static void describe(const struct sockaddr_storage *address, char *room, size_t size)
+{
+        char text[INET6_ADDRSTRLEN] = "?";
+        const struct sockaddr_in *v4 = (const struct sockaddr_in *)address;
+        const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)address;
+
+        if (address->ss_family == AF_INET) {
+                inet_ntop(AF_INET, &v4->sin_addr, text, sizeof(text));
+                snprintf(room, size, "%s:%u", text, ntohs(v4->sin_port));
+        } else {
+                inet_ntop(AF_INET6, &v6->sin6_addr, text, sizeof(text));
+                snprintf(room, size, "[%s]:%u", text, ntohs(v6->sin6_port));
+        }
+}
+
+/* Connect to a path: resolve it once, look at where it is, connect to that very socket. */
+static int connect_path(struct child *child, const struct seccomp_notif *call, int fd,
+                        const struct sockaddr_un *address)
+{
+        _cleanup_(guard_path_close) struct guard_path path = { .parent = -1 };
+        struct sockaddr_un to = { .sun_family = AF_UNIX };
+        _cleanup_fd_ int base = -1, target = -1;
+        char given[sizeof(address->sun_path) + 1] = "";
+        struct statvfs fs;
+        int r;
+
+        memcpy(given, address->sun_path, sizeof(address->sun_path));
+        base = given[0] == '/' ? -1 : guard_base(child, call, AT_FDCWD);
+        if (given[0] != '/' && base < 0)
+                return base;
+        r = guard_resolve_from(child, call, base, given, &path);
+        if (r < 0)
+                return r;
+        target = openat(path.parent, path.name, O_PATH | O_CLOEXEC);
+        if (target < 0 || fstatvfs(target, &fs) < 0)
+                return -errno;
+        if (fs.f_flag & ST_RDONLY) {
+                notify_trace(child->page, BOX_TRACE_CONNECT, path.text, EACCES);
+                return -EACCES;
+        }
+        snprintf(to.sun_path, sizeof(to.sun_path), "/proc/self/fd/%d", target);
+        return connect(fd, (struct sockaddr *)&to, sizeof(to)) < 0 ? -errno : 0;
+}
+
+static int connect_for(struct child *child, const struct seccomp_notif *call)
+{
+        struct sockaddr_storage address = { 0 };
+        socklen_t length = (socklen_t)call->data.args[2];
+        _cleanup_fd_ int fd = -1;
+        char text[80];
+        int r;
+
+        if (length > sizeof(address) || length < sizeof(sa_family_t))
+                return -EINVAL;
+        r = guard_read(call, call->data.args[1], &address, length);
+        if (r < 0)
+                return r;
+        fd = take_socket(child, call);
+        if (fd < 0)
+                return fd;
+        if (!guard_is_alive(child, call))
+                return -ESRCH;
+        if (address.ss_family == AF_UNIX && length > sizeof(sa_family_t)) {
+                const struct sockaddr_un *local = (struct sockaddr_un *)&address;
+
+                if (local->sun_path[0])
+                        return connect_path(child, call, fd, local);
+                /* Names without a path live in the network's namespace: the host's, here. */
+                if (child->plan->policy->network == POLICY_NETWORK_HOST) {
+                        notify_trace(child->page, BOX_TRACE_CONNECT, "an abstract socket", EPERM);
+                        return -EPERM;
+                }
+        }
+        if (connect(fd, (struct sockaddr *)&address, length) == 0)
+                return 0;
+        r = -errno;
+        if (child->plan->explain && (r == -ENETUNREACH || r == -ENETDOWN) &&
+            (address.ss_family == AF_INET || address.ss_family == AF_INET6)) {
+                describe(&address, text, sizeof(text));
+                notify_trace(child->page, BOX_TRACE_CONNECT, text, -r);
+        }
+        return r;
+}
+
+/* A connection may take its time: a process of its own waits for it. */
+void guard_connect(struct child *child, const struct seccomp_notif *call)
+{
+        if (!guard_delegate(child, call))
+                return;
+        guard_answer(child, call, connect_for(child, call));
+        guard_leave();
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/* Reading and resolving the paths of another process of the box. */
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
+#include "box/guard.h"
+
+int guard_read(const struct seccomp_notif *call, uint64_t address, void *room, size_t size)
+{
+        struct iovec to = { room, size }, from = { (void *)(uintptr_t)address, size };
+        ssize_t n = process_vm_readv((pid_t)call->pid, &to, 1, &from, 1, 0);
+
+        return n == (ssize_t)size ? 0 : -EFAULT;
+}
+
+/* Text ends at its NUL, which may be the last byte before a hole: never read across a page. */
+int guard_read_text(const struct seccomp_notif *call, uint64_t address, char *room, size_t size)
+{
+        size_t used = 0;
+
+        while (used < size) {
+                size_t n = MIN(size - used, 4096 - (address + used) % 4096);
+                int r = guard_read(call, address + used, room + used, n);
+
+                if (r < 0)
+                        return r;
+                if (memchr(room + used, '\0', n))
+                        return 0;
+                used += n;
+        }
+        return -ENAMETOOLONG;
+}
+
+bool guard_is_alive(struct child *child, const struct seccomp_notif *call)
+{
+        return ioctl(child->notifier, SECCOMP_IOCTL_NOTIF_ID_VALID, &call->id) == 0;
+}
+
+static char *append_number(char *to, uint64_t value)
+{
+        char digits[24], *at = digits + sizeof(digits);
+        size_t n;
+
+        do
+                *--at = (char)('0' + value % 10);
+        while (value /= 10);
+        n = (size_t)(digits + sizeof(digits) - at);
+        memcpy(to, at, n);
+        to[n] = '\0';
+        return to + n;
+}
+
+/* Open something below the process's directory in the box's /proc. */
+static int open_of_process(struct child *child, const struct seccomp_notif *call, const char *name,
+                           int number, int flags)
+{
+        char path[64], *end = append_number(path, call->pid);
+
+        *end++ = '/';
+        text_copy(end, sizeof(path) - (size_t)(end - path), name);
+        if (number >= 0)
+                append_number(end + strlen(end), (uint64_t)number);
+        return openat(child->proc, path, flags | O_CLOEXEC);
+}
+
+uint64_t guard_status(struct child *child, const struct seccomp_notif *call, const char *label,
+                      unsigned base)
+{
+        _cleanup_fd_ int fd = open_of_process(child, call, "status", -1, O_RDONLY);
+        char room[1024];
+        ssize_t n = fd < 0 ? -1 : read(fd, room, sizeof(room) - 1);
+        uint64_t value = 0;
+        char *at;
+
+        if (n <= 0)
+                return 0;
+        room[n] = '\0';
+        at = strstr(room, label);
+        if (!at)
+                return 0;
+        for (at += strlen(label); *at == ' ' || *at == '\t'; at++)
+                ;
+        for (; *at >= '0' && *at <= '9'; at++)
+                value = value * base + (uint64_t)(*at - '0');
+        return value;
+}
+
+int guard_base(struct child *child, const struct seccomp_notif *call, int dirfd)
+{
+        int fd = dirfd == AT_FDCWD ? open_of_process(child, call, "cwd", -1, O_PATH)
+                                   : open_of_process(child, call, "fd/", dirfd, O_PATH);
+
+        if (fd < 0)
+                return dirfd == AT_FDCWD ? -errno : -EBADF;
+        return fd;
+}
+
+/* The links of /dev and many programs say /proc/self: here that would be init. */
+static void mean_the_caller(struct child *child, const struct seccomp_notif *call, char *path,
+                            size_t size)
+{
+        static const char self[] = "/proc/self/", thread[] = "/proc/thread-self/";
+        size_t n = strncmp(path, self, sizeof(self) - 1) == 0       ? sizeof(self) - 1
+                   : strncmp(path, thread, sizeof(thread) - 1) == 0 ? sizeof(thread) - 1
+                                                                    : 0;
+        char rest[PATH_MAX], *end;
+
+        if (n == 0)
+                return;
+        text_copy(rest, sizeof(rest), path + n);
+        text_copy(path, size, "/proc/");
+        end = append_number(path + 6, guard_status(child, call, "Tgid:", 10));
+        *end++ = '/';
+        text_copy(end, size - (size_t)(end - path), rest);
+}
+
+/* Where an open directory is, as the box sees it. Init's own corner of /proc is nobody's. */
+static int place_of(int fd, char *room, size_t size)
+{
+        char link[40] = "/proc/self/fd/";
+        ssize_t n;
+
+        append_number(link + 14, (uint64_t)fd);
+        n = readlink(link, room, size - 1);
+        if (n <= 0)
+                return -errno;
+        room[n] = '\0';
+        if (strncmp(room, "/proc/1", 7) == 0 && (room[7] == '/' || !room[7]))
+                return -EACCES;
+        return 0;
+}
+
+int guard_resolve_from(struct child *child, const struct seccomp_notif *call, int base,
+                       const char *given, struct guard_path *ret)
+{
+        struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+                                .resolve = RESOLVE_NO_MAGICLINKS };
+        char path[PATH_MAX];
+        char *slash;
+        size_t n;
+        int r;
+
+        ret->parent = -1;
+        text_copy(path, sizeof(path), given);
+        if (!*path)
+                return -ENOENT;
+        mean_the_caller(child, call, path, sizeof(path));
+        n = strlen(path);
+        ret->slash = n > 1 && path[n - 1] == '/';
+        while (n > 1 && path[n - 1] == '/')
+                path[--n] = '\0';
+        slash = strrchr(path, '/');
+        if (strlen(slash ? slash + 1 : path) > NAME_MAX)
+                return -ENAMETOOLONG;
+        text_copy(ret->name, sizeof(ret->name), slash ? slash + 1 : path);
+        if (!*ret->name) /* the root itself */
+                text_copy(ret->name, sizeof(ret->name), ".");
+        if (slash)
+                slash[slash == path ? 1 : 0] = '\0';
+        ret->parent = (int)syscall(SYS_openat2, base, slash ? path : ".", &how, sizeof(how));
+        if (ret->parent < 0)
+                return -errno;
+        r = place_of(ret->parent, ret->text, sizeof(ret->text));
+        n = strlen(ret->text);
+        if (r == 0 && n + strlen(ret->name) + 2 > sizeof(ret->text))
+                r = -ENAMETOOLONG;
+        if (r < 0) {
+                ret->parent = base_close(ret->parent);
+                return r;
+        }
+        if (n > 1)
+                ret->text[n++] = '/';
+        text_copy(ret->text + n, sizeof(ret->text) - n, ret->name);
+        return 0;
+}
+
+int guard_resolve(struct child *child, const struct seccomp_notif *call, int dirfd,
+                  uint64_t address, struct guard_path *ret)
+{
+        _cleanup_fd_ int base = -1;
+        char path[PATH_MAX];
+        int r;
+
+        ret->parent = -1;
+        r = guard_read_text(call, address, path, sizeof(path));
+        if (r < 0)
+                return r;
+        if (path[0] != '/') {
+                base = guard_base(child, call, dirfd);
+                if (base < 0)
+                        return base;
+        }
+        return guard_resolve_from(child, call, base, path, ret);
+}
+
+void guard_path_close(struct guard_path *path)
+{
+        path->parent = base_close(path->parent);
+}
