@@ -110,7 +110,7 @@ def _run_case(item, skips):
         _say(f"not ok - {item.name}: skipped ({one_line(skip)}) and not on the list of skips")
         return "failed"
     except (Failed, subprocess.TimeoutExpired) as failure:
-        _say(f"not ok - {item.name}: {one_line(failure)}")
+        _say(f"not ok - {item.name}: {one_line(failure, 3000)}")
         return "failed"
     except Exception as error:  # a fault of the test itself; the trace tells where
         where = traceback.extract_tb(error.__traceback__)[-1]

@@ -120,6 +120,10 @@ static int namespaces_refused(int code, cbx_error *error)
                                   "kernel.unprivileged_userns_clone=1, or "
                                   "kernel.apparmor_restrict_unprivileged_userns=0, or run the "
                                   "container with a profile that permits them); see `callbox doctor`");
+        else if (code == ENOSYS)
+                error_hint(error, "something that callbox runs in answers clone3 so, a container's "
+                                  "seccomp profile or another box; run it outside, or with a "
+                                  "profile that permits clone3");
         else if (code == EAGAIN)
                 error_hint(error, "the caller's limit on processes is reached (ulimit -u)");
         return -code;

@@ -89,6 +89,7 @@ _Noreturn void box_main(struct child *child); /* main.c: from fork to exec */
 _Noreturn void box_init(struct child *child); /* init.c: pid 1's life */
 
 int descriptor_send(int socket, int fd);    /* descriptor.c */
+void descriptor_keep(unsigned from, int *fds, unsigned n);
 int descriptor_receive(int socket, int *ret_fds, int n, char *ret_byte);
 
 #endif

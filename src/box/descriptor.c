@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Descriptors across sockets. */
+/* Descriptors: across sockets, and closing them. */
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 
 #include "box/child.h"
 
@@ -67,4 +68,26 @@ int descriptor_receive(int socket, int *ret_fds, int n, char *ret_byte)
         }
         *ret_byte = byte;
         return got > 0;
+}
+
+/* Close every descriptor from `from` on but these. */
+void descriptor_keep(unsigned from, int *fds, unsigned n)
+{
+        for (unsigned i = 0; i < n; i++) { /* in ascending order */
+                unsigned least = i;
+                int fd;
+
+                for (unsigned j = i + 1; j < n; j++)
+                        if (fds[j] < fds[least])
+                                least = j;
+                fd = fds[least];
+                fds[least] = fds[i];
+                fds[i] = fd;
+                if (fd < 0)
+                        continue;
+                if ((unsigned)fd > from)
+                        syscall(SYS_close_range, from, (unsigned)fd - 1, 0);
+                from = (unsigned)fd + 1;
+        }
+        syscall(SYS_close_range, from, ~0U, 0);
 }

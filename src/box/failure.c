@@ -4,6 +4,8 @@
 
 #include "box/box.h"
 
+static const char enter_directory[] = "enter the start directory";
+
 static const struct {
         const char *step; /* NULL: any */
         int error;        /* 0: any */
@@ -33,6 +35,7 @@ static const struct {
           "the box does not show this directory: add --read or --workspace for it, or choose "
           "another one with --cwd" },
         { "enter the start directory", EACCES, "the box's user may not enter this directory" },
+        { "enter the start directory", ENOTDIR, "name a directory" },
         { NULL, ENOSYS, "this kernel is too old; Linux 5.12 or newer is needed" },
         { NULL, EMFILE, "the caller's limit on open files is too low (ulimit -n)" },
         { NULL, ENFILE, "the host has no descriptors left" },
@@ -45,7 +48,8 @@ int box_explain_failure(const struct box *box, cbx_error *error)
 
         if (!failure->step)
                 return error_set(error, -EPROTO, "init", "the box's init died while it was set up");
-        error_set(error, -failure->error, failure->step, "could not %s%s%s: %s", failure->step,
+        error_set(error, -failure->error, strcmp(failure->step, enter_directory) ? "" : "cwd",
+                  "could not %s%s%s: %s", failure->step,
                   failure->detail[0] ? " " : "", failure->detail, strerror(failure->error));
         for (size_t i = 0; i < ARRAY_SIZE(hints); i++)
                 if ((!hints[i].step || strcmp(hints[i].step, failure->step) == 0) &&

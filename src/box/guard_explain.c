@@ -59,6 +59,20 @@ static bool text_of(struct child *child, const struct seccomp_notif *call, int b
         return true;
 }
 
+/* Something new, in a directory that is read-only, or is not there. */
+static void note_new(struct child *child, const struct seccomp_notif *call, int base,
+                     const char *path)
+{
+        struct guard_path place;
+        struct statvfs fs;
+
+        if (guard_resolve_from(child, call, base, path, &place) < 0)
+                notify_trace(child->page, BOX_TRACE_WRITE, path, ENOENT);
+        else if (fstatvfs(place.parent, &fs) == 0 && (fs.f_flag & ST_RDONLY))
+                notify_trace(child->page, BOX_TRACE_WRITE, place.text, EROFS);
+        guard_path_close(&place);
+}
+
 static void note(struct child *child, const struct seccomp_notif *call,
                  const struct looking *looking)
 {
@@ -77,7 +91,10 @@ static void note(struct child *child, const struct seccomp_notif *call,
                 return;
         fd = (int)syscall(SYS_openat2, base, path, &how, sizeof(how));
         if (fd < 0 && errno == ENOENT && text_of(child, call, base, path, text, sizeof(text))) {
-                notify_trace(child->page, BOX_TRACE_FILE, text, ENOENT);
+                if (writes)
+                        note_new(child, call, base, path);
+                else
+                        notify_trace(child->page, BOX_TRACE_FILE, text, ENOENT);
                 return;
         }
         if (writes && fd >= 0 && fstatvfs(fd, &fs) == 0 && (fs.f_flag & ST_RDONLY) &&

@@ -7,7 +7,6 @@
 #include "box/init.h"
 
 #include <fcntl.h>
-#include <linux/close_range.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -78,30 +77,6 @@ static void reap(struct child *child, int signals)
         (void)!read(signals, drained, sizeof(drained));
         while ((pid = (pid_t)syscall(SYS_wait4, -1, &status, __WALL | WNOHANG, NULL)) > 0)
                 note_status(child, pid, status);
-}
-
-/* Close every descriptor but these. */
-static void keep_only(int *fds, unsigned n)
-{
-        unsigned from = 0;
-
-        for (unsigned i = 0; i < n; i++) { /* in ascending order */
-                unsigned least = i;
-                int fd;
-
-                for (unsigned j = i + 1; j < n; j++)
-                        if (fds[j] < fds[least])
-                                least = j;
-                fd = fds[least];
-                fds[least] = fds[i];
-                fds[i] = fd;
-                if (fd < 0)
-                        continue;
-                if ((unsigned)fd > from)
-                        syscall(SYS_close_range, from, (unsigned)fd - 1, 0);
-                from = (unsigned)fd + 1;
-        }
-        syscall(SYS_close_range, from, ~0U, 0);
 }
 
 int box_start_main(struct child *child)
@@ -195,8 +170,8 @@ _Noreturn void box_init(struct child *child)
                         r = step_failed(child, "watch for signals", NULL, errno);
         }
         if (r == 0) {
-                keep_only((int[]){ child->control, child->warden, child->pair[0], child->proc,
-                                   signals }, 5);
+                descriptor_keep(0, (int[]){ child->control, child->warden, child->pair[0],
+                                            child->proc, signals }, 5);
                 r = release_main(child);
         }
         if (r < 0)

@@ -148,6 +148,8 @@ _Noreturn void box_main(struct child *child)
         char byte;
 
         child->pair[0] = base_close(child->pair[0]);
+        if (box_fence(FENCE_DESCRIPTORS))
+                descriptor_keep(3, (int[]){ child->pair[1], child->start, child->host_proc }, 3);
         if (send(child->pair[1], "m", 1, MSG_NOSIGNAL) != 1)
                 syscall(SYS_exit_group, 1);
         r = enter(child);

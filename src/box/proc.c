@@ -110,26 +110,41 @@ static int mask_proc(struct child *child)
         return 0;
 }
 
-int box_mount_proc(struct child *child)
+static int new_proc(struct child *child)
 {
-        struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY };
         _cleanup_fd_ int fs = -1;
-        struct place place;
-        int r;
+        int proc;
 
+        if (!box_fence(FENCE_PID)) { /* without pids of its own a box can have the host's only */
+                proc = (int)syscall(SYS_open_tree, child->host_proc, "",
+                                    OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE |
+                                            AT_EMPTY_PATH);
+                return proc < 0 ? step_failed(child, "copy the mounts of", "/proc", errno) : proc;
+        }
         fs = (int)syscall(SYS_fsopen, "proc", FSOPEN_CLOEXEC);
         if (fs < 0 || syscall(SYS_fsconfig, fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
                 return step_failed(child, "make a /proc", NULL, errno);
-        child->proc = (int)syscall(SYS_fsmount, fs, FSMOUNT_CLOEXEC,
-                                   MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+        proc = (int)syscall(SYS_fsmount, fs, FSMOUNT_CLOEXEC,
+                            MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+        return proc < 0 ? step_failed(child, "mount a /proc", NULL, errno) : proc;
+}
+
+int box_mount_proc(struct child *child)
+{
+        struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY };
+        struct place place = { AT_FDCWD, "/proc", false };
+        int r = 0;
+
+        child->proc = new_proc(child);
         if (child->proc < 0)
-                return step_failed(child, "mount a /proc", NULL, errno);
-        r = root_make(child, "/proc", true, &place);
+                return child->proc;
+        if (box_fence(FENCE_ROOT))
+                r = root_make(child, "/proc", true, &place);
         if (r == 0)
                 r = root_attach(child, child->proc, &place);
         if (r == 0)
                 r = set_namespace_limits(child);
-        if (r == 0 && box_fence(FENCE_MASKS))
+        if (r == 0 && box_fence(FENCE_MASKS) && box_fence(FENCE_ROOT))
                 r = mask_proc(child);
         if (r < 0)
                 return r;

@@ -379,7 +379,7 @@ int box_enter_root(struct child *child)
         if (syscall(SYS_mount_setattr, AT_FDCWD, "/", AT_RECURSIVE, &private, sizeof(private)) < 0)
                 return step_failed(child, "make the mounts private", NULL, errno);
         if (!box_fence(FENCE_ROOT))
-                return 0;
+                return box_mount_proc(child);
         child->root = root_new_tmpfs(child, 4 * MIB, "0755");
         if (child->root < 0)
                 return child->root;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a tree uses, where no control group counts it: init looks at the processes of its own /proc
- * every few milliseconds, oftener the nearer the memory limit is. The kernel's per-process limits
+ * every few milliseconds, oftener when a limit is near. The kernel's per-process limits
  * (limits.c) bound what can happen between two looks.
  *
  * Memory is what a tree costs the host: anonymous pages, each counted once however many processes
@@ -251,6 +251,7 @@ enum box_verdict watch_tree(struct child *child, uint64_t now, uint64_t *ret_nex
         struct box_page *page = child->page;
         uint64_t limit = page->spec.memory, memory;
         struct tree tree = { 0 };
+        bool near;
 
         if (*ret_next == 0) { /* give short calls the chance to end unobserved */
                 *ret_next = now + LOOK_FIRST;
@@ -262,13 +263,15 @@ enum box_verdict watch_tree(struct child *child, uint64_t now, uint64_t *ret_nex
         page->memory_peak = MAX(page->memory_peak, memory);
         page->processes_peak = MAX(page->processes_peak, tree.tasks);
         page->cpu = MAX(page->cpu, tree.cpu);
-        *ret_next = now + (limit && memory > limit / 2 ? LOOK_NEAR : LOOK_USUAL);
+        near = (limit && memory > limit / 2) ||
+               (page->spec.processes && tree.tasks > page->spec.processes / 2);
+        *ret_next = now + (near ? LOOK_NEAR : LOOK_USUAL);
 
         if (limit && memory > limit)
                 return BOX_MEMORY;
         if (page->spec.cpu > 0 && (double)tree.cpu > page->spec.cpu * (double)NSEC_PER_SEC)
                 return BOX_CPU;
-        if (page->spec.processes && tree.tasks >= page->spec.processes)
+        if (page->spec.processes && tree.tasks > page->spec.processes)
                 return BOX_PIDS;
         return BOX_OK;
 }

@@ -83,7 +83,7 @@ static int inside_tree_kill(char **args)
                 child = fork();
                 if (child == 0)
                         linger(ready[1]);
-                _exit(child < 0);
+                _exit(child < 0 ? 1 : 0);
         }
         close(ready[1]);
         return read(ready[0], &byte, 1) == 1 ? PROBE_HELD : failed("a process in the background");

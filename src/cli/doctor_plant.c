@@ -95,10 +95,10 @@ int doctor_plant(struct doctor_plants *plants, cbx_error *error)
                 return error_set(error, -errno, "", "cannot find the program callbox itself: %s",
                                  strerror(errno));
         plants->program[n] = '\0';
-        r = plant_files(x, error);
+        r = plant_files(plants, error);
         if (r < 0)
                 return r;
-        plant_sockets(x);
+        plant_sockets(plants);
         return setenv(DOCTOR_VARIABLE, "planted", 1) < 0 ? error_oom(error) : 0;
 }
 

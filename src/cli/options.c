@@ -223,8 +223,10 @@ static int take_variable(struct options *options, const struct option *option, c
                 set = json_object_get(environment, "set");
         if (!set)
                 return -ENOMEM;
-        if (!*name || json_object_set_new(set, name, json_string(equals + 1)) < 0)
-                return error_set(error, -EINVAL, option->name, "\"%s\" is no variable", value);
+        if (!*name)
+                return error_set(error, -EINVAL, option->name, "\"%s\" has no name", value);
+        if (json_object_set_new(set, name, json_string(equals + 1)) < 0)
+                return -ENOMEM;
         place.key = "set";
         return remember(options, &place, -1);
 }
@@ -363,67 +365,55 @@ static int merge(struct options *options, json_t *base, const json_t *over, cons
         return 0;
 }
 
-/* The list that --protect adds to and --unprotect takes from is the default one unless the file
- * has its own. */
-static int adjust_protection(struct options *options, json_t *policy, cbx_error *error)
+/* --protect and --unprotect change the default list unless the file has one of its own. */
+static int spell_out_protection(const struct options *options, json_t *policy)
 {
-        json_t *files = json_object_get(policy, "files"), *list;
-        json_t *added = files ? json_object_get(files, "protect") : NULL;
-        json_t *names = json_array();
-        size_t i;
-        json_t *name;
+        json_t *files = json_object_get(policy, "files"), *names;
+        json_t *added = json_object_get(json_object_get(options->policy, "files"), "protect");
 
-        if (options->n_unprotect == 0 && !(added && !options->file)) {
-                json_decref(names);
+        if ((!added && options->n_unprotect == 0) || (files && !json_is_object(files)) ||
+            json_object_get(files, "protect"))
                 return 0;
-        }
         if (!files && json_object_set_new(policy, "files", json_object()) == 0)
                 files = json_object_get(policy, "files");
-        list = json_array();
-        if (!options->file || !added)
-                for (const char *const *p = policy_protect_default; *p; p++)
-                        json_array_append_new(list, json_string(*p));
-        if (added)
-                json_array_extend(list, added);
-        json_array_foreach(list, i, name) {
-                const char *text = json_string_value(name);
-                bool keep = true;
+        names = json_array();
+        for (const char *const *name = policy_protect_default; names && *name; name++)
+                json_array_append_new(names, json_string(*name));
+        return json_object_set_new(files, "protect", names) < 0 ? -ENOMEM : 0;
+}
 
-                for (char **u = options->unprotect; u && *u && text; u++) {
-                        size_t n = strlen(*u);
+/* Take a name, or all below it, from the list. */
+static int unprotect(json_t *names, const char *name, cbx_error *error)
+{
+        size_t before = json_array_size(names), length = strlen(name);
 
-                        if (strncmp(text, *u, n) == 0 && (text[n] == '\0' || text[n] == '/'))
-                                keep = false;
-                }
-                if (keep)
-                        json_array_append(names, name);
+        for (size_t i = before; i-- > 0;) {
+                const char *text = json_string_value(json_array_get(names, i));
+
+                if (text && strncmp(text, name, length) == 0 && strchr("/", text[length]))
+                        json_array_remove(names, i);
         }
-        if (options->n_unprotect && json_array_size(names) == json_array_size(list)) {
-                json_decref(list);
-                json_decref(names);
-                return error_set(error, -EINVAL, "--unprotect", "\"%s\" is not protected",
-                                 options->unprotect[0]);
-        }
-        json_decref(list);
-        return json_object_set_new(files, "protect", names) < 0 ? error_oom(error) : 0;
+        if (json_array_size(names) == before)
+                return error_set(error, -EINVAL, "--unprotect", "\"%s\" is not protected", name);
+        return 0;
 }
 
 int options_policy(struct options *options, cbx_error *error, cbx_policy **ret_policy)
 {
         _cleanup_json_ json_t *policy = NULL;
-        int r;
+        int r = 0;
 
         policy = options->file ? read_policy_file(options->file, error) : json_object();
         if (!policy)
                 return options->file ? -EINVAL : error_oom(error);
-        if (options->policy) {
-                if (!json_is_object(policy))
-                        return error_set(error, -EINVAL, "--policy", "%s holds no JSON object",
-                                         options->file);
-                if (merge(options, policy, options->policy, "") < 0)
-                        return error_oom(error);
-        }
-        r = adjust_protection(options, policy, error);
+        if (!json_is_object(policy))
+                return policy_from_json(policy, error, ret_policy); /* says what it should be */
+        if (spell_out_protection(options, policy) < 0 ||
+            (options->policy && merge(options, policy, options->policy, "") < 0))
+                return error_oom(error);
+        for (size_t i = 0; r == 0 && i < options->n_unprotect; i++)
+                r = unprotect(json_object_get(json_object_get(policy, "files"), "protect"),
+                              options->unprotect[i], error);
         return r < 0 ? r : policy_from_json(policy, error, ret_policy);
 }
 
@@ -432,10 +422,17 @@ void options_blame(const struct options *options, cbx_error *error)
         for (size_t i = 0; i < options->n_origins; i++) {
                 size_t n = strlen(options->origins[i].where);
 
-                if (strncmp(error->where, options->origins[i].where, n) == 0 &&
-                    strchr(".[", error->where[n])) { /* or the end: strchr finds the NUL */
+                const char *where = options->origins[i].where;
+                size_t length = strlen(error->where);
+
+                /* The place itself, something inside it, or the list that it is an item of. */
+                if ((strncmp(error->where, where, n) == 0 && strchr(".[", error->where[n])) ||
+                    (length > 0 && strncmp(error->where, where, length) == 0 &&
+                     where[length] == '[')) {
                         snprintf(error->where, sizeof(error->where), "%s",
                                  options->origins[i].option);
+                        if (strcmp(error->hint, "null means no limit") == 0)
+                                error_hint(error, "\"none\" means no limit");
                         return;
                 }
         }

@@ -41,7 +41,7 @@ struct run {
         bool json, explain, quiet, sanitize, tty, stdin_none;
         struct termios terminal; /* as it was */
         bool terminal_raw;
-        int signals;
+        int signals, report_fd;
         unsigned interrupts;
 };
 
@@ -178,14 +178,12 @@ static int show_current_directory(struct run *run, cbx_error *error)
         return MIN(r, 0);
 }
 
-/* The call's own limits may only tighten the policy's. */
-static int set_limits(const struct run *run, const cbx_policy *policy, struct policy_limits *limits,
-                      cbx_error *error)
+/* The call's own limits may only tighten the policy's. Done before the plan is made of it. */
+static int set_limits(const struct run *run, cbx_policy *policy, cbx_error *error)
 {
-        *limits = policy->limits;
         if (!run->spec.limits)
                 return 0;
-        return policy_limits_from_json(run->spec.limits, "limits", true, error, limits);
+        return policy_limits_from_json(run->spec.limits, "limits", true, error, &policy->limits);
 }
 
 /* ---- Signals and the terminal ---- */
@@ -245,12 +243,11 @@ static void restore_terminal(struct run *run)
 /* ---- Telling the end ---- */
 
 /* Where the caller would have found the program that the box does not have. */
-static void hint_at_program(const struct run *run, const cbx_policy *policy, cbx_error *error)
+static void hint_at_program(const struct run *run, cbx_error *error)
 {
         const char *path = getenv("PATH"), *name = run->argv[0];
         char candidate[PATH_MAX], real[PATH_MAX];
 
-        (void)policy;
         if (strchr(name, '/')) {
                 if (access(name, X_OK) == 0)
                         error_hint(error, "the file is on the host, but the box does not show it, or "
@@ -320,6 +317,8 @@ static void print_end(const struct run *run, const struct report *report)
 static int open_stdin(struct run *run, cbx_error *error)
 {
         const char *file = run->stdin_file ? run->stdin_file : run->spec.stdin_file;
+        const char *where = run->stdin_file ? "--stdin" : "stdin.file";
+        struct stat st;
         int fd;
 
         if (run->tty)
@@ -327,8 +326,12 @@ static int open_stdin(struct run *run, cbx_error *error)
         if (file && strcmp(file, "none") != 0) {
                 fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
                 if (fd < 0)
-                        return error_set(error, -errno, "--stdin", "cannot open %s: %s", file,
+                        return error_set(error, -errno, where, "cannot open %s: %s", file,
                                          strerror(errno));
+                if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
+                        base_close(fd);
+                        return error_set(error, -EISDIR, where, "%s is a directory", file);
+                }
                 return fd;
         }
         /* A terminal is never passed on: what is typed belongs to whoever typed it. */
@@ -361,16 +364,22 @@ static int run_call(struct run *run, struct report *report)
         r = show_current_directory(run, &report->error);
         if (r == 0)
                 r = options_policy(&run->options, &report->error, &policy);
-        if (r == 0)
-                r = plan_compile(policy, &plan_options, &report->error, &plan);
-        if (r == 0)
-                r = set_limits(run, policy, &spec.limits, &report->error);
-        if (r == 0)
-                r = spec.stdin_fd = open_stdin(run, &report->error);
-        if (r < -1) {
+        if (r < 0) {
                 options_blame(&run->options, &report->error);
                 return r;
         }
+        r = set_limits(run, policy, &report->error);
+        if (r < 0)
+                return r;
+        r = plan_compile(policy, &plan_options, &report->error, &plan);
+        if (r < 0) {
+                options_blame(&run->options, &report->error);
+                return r;
+        }
+        spec.limits = policy->limits;
+        spec.stdin_fd = open_stdin(run, &report->error);
+        if (report->error.code < 0)
+                return report->error.code;
         spec.stdin_length = spec.stdin_data ? strlen(spec.stdin_data) : 0;
         if (run->tty && ioctl(STDIN_FILENO, TIOCGWINSZ, &size) == 0) {
                 spec.rows = size.ws_row;
@@ -385,18 +394,22 @@ static int run_call(struct run *run, struct report *report)
         call_run(plan, &spec, &hook, report);
         restore_terminal(run);
         if (report->not_found)
-                hint_at_program(run, policy, &report->error);
+                hint_at_program(run, &report->error);
+        if (strcmp(report->error.where, "cwd") == 0 && !run->spec.directory)
+                snprintf(report->error.where, sizeof(report->error.where), "--cwd");
         options_blame(&run->options, &report->error);
         return 0;
 }
 
-static int write_report_file(const char *path, json_t *json)
+/* Opened before anything runs: a report that cannot be written is no reason to have run. */
+static int open_report_file(struct run *run, cbx_error *error)
 {
-        _cleanup_fd_ int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
-
-        if (fd < 0)
-                return cli_fail("--report: cannot write %s: %s", path, strerror(errno));
-        return cli_print_json(json, fd);
+        run->report_fd = open(run->report_file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY,
+                              0666);
+        if (run->report_fd < 0)
+                return error_set(error, -errno, "--report", "cannot write %s: %s", run->report_file,
+                                 strerror(errno));
+        return 0;
 }
 
 /* Print what there is to print; the exit code tells of a report that could not be written. */
@@ -405,30 +418,35 @@ static int tell(const struct run *run, const struct report *report)
         _cleanup_json_ json_t *json = NULL;
         int code = report_exit_code(report), r = 0;
 
-        if (run->json || run->report_file)
+        if (run->json || run->report_fd >= 0)
                 json = report_to_json(report);
         if (!run->json || report->reason == REASON_SETUP)
                 print_end(run, report);
         if (run->json)
                 r = cli_print_json(json, STDOUT_FILENO);
-        if (run->report_file)
-                r = write_report_file(run->report_file, json);
+        if (run->report_fd >= 0)
+                r = cli_print_json(json, run->report_fd);
         return r != 0 ? r : code;
 }
 
 int cli_run(int argc, char **argv)
 {
-        struct run run = { .signals = -1 };
+        struct run run = { .signals = -1, .report_fd = -1 };
         struct report report = REPORT_INIT;
         int code, r;
 
         for (int i = 1; i < argc && argv[i][0] == '-' && strcmp(argv[i], "--") != 0; i++)
                 if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
                         return printf(help, options_help) < 0 ? EXIT_CALLBOX : 0;
+        clock_gettime(CLOCK_REALTIME, &report.started_at);
         r = parse(&run, argc, argv, &report.error);
+        report.captured = run.json;
+        if (r == 0 && run.report_file)
+                r = open_report_file(&run, &report.error);
         if (r == 0)
                 r = run_call(&run, &report);
         code = tell(&run, &report);
+        base_close(run.report_fd);
         report_free(&report);
         options_free(&run.options);
         spec_free(&run.spec);

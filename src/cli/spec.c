@@ -41,7 +41,12 @@ static int read_text(json_t *value, const struct json_place *at, cbx_error *erro
 
 static int read_id(json_t *value, const struct json_place *at, cbx_error *error, void *to)
 {
-        return read_text(value, at, error, &((struct spec *)to)->id);
+        struct spec *spec = to;
+        int r = read_text(value, at, error, &spec->id);
+
+        if (r == 0 && !*spec->id)
+                return json_refuse(at, error, "must not be empty");
+        return r;
 }
 
 static int read_argument(json_t *value, const struct json_place *at, cbx_error *error, void *to)
@@ -120,7 +125,7 @@ static int read_environment(json_t *value, const struct json_place *at, cbx_erro
 
                 if (r < 0)
                         return r;
-                if (!*name || strchr(name, '='))
+                if (!policy_variable_is_name(name))
                         return json_refuse(&place, error, "is no name of a variable");
                 if (asprintf(&spec->environment[n++], "%s=%s", name, text) < 0)
                         return error_oom(error);

@@ -200,9 +200,11 @@ static void set_rlimits(struct plan *plan)
                 add_rlimit(plan, RLIMIT_DATA, 2 * limits->memory + 8 * GIB);
         if (limits->cpu > 0)
                 add_rlimit(plan, RLIMIT_CPU, (uint64_t)ceil(limits->cpu) + 1);
-        /* Counted in the box's own user namespace; init is one of them. */
+        /* Counted in the box's own user namespace, init included. Init ends a call that has more
+         * than its limit; the kernel stops it a little above that, so that a tree which is held
+         * there is seen to be beyond. */
         if (limits->processes)
-                add_rlimit(plan, RLIMIT_NPROC, limits->processes + 1);
+                add_rlimit(plan, RLIMIT_NPROC, limits->processes + limits->processes / 8 + 8);
 }
 
 int plan_compile(cbx_policy *policy, const struct plan_options *options, cbx_error *error,

@@ -107,6 +107,9 @@ const char *policy_box_path_refusal(const char *path);
 /* The names that are protected in a workspace unless the policy has a list of its own. */
 extern const char *const policy_protect_default[]; /* NULL-terminated */
 
+/* Is it a letter or underscore, followed by letters, digits and underscores? */
+bool policy_variable_is_name(const char *name);
+
 /* Names such as LD_PRELOAD or PYTHONPATH that make a program load code from elsewhere: they
  * pass only where a policy names them, and a warning says so. */
 bool policy_variable_is_risky(const char *name);

@@ -168,9 +168,7 @@ static int check_same_place(const struct policy_path *path, const struct json_pl
                 return 0;
         r = json_refuse(at, error, "\"%.128s\" %s", path->host, refusal);
         if (path->access != POLICY_HIDE)
-                error_hint(error,
-                           "give it another place: {\"host\": \"%.128s\", \"box\": \"/...\"}",
-                           path->host);
+                error_hint(error, "name the directories that the program needs");
         return r;
 }
 

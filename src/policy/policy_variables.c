@@ -119,7 +119,7 @@ void policy_variable_clear(struct policy_variable *variable)
         *variable = (struct policy_variable){ 0 };
 }
 
-static bool is_name(const char *name)
+bool policy_variable_is_name(const char *name)
 {
         static const char rest[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
                                    "0123456789";
@@ -133,7 +133,7 @@ static int add_variable(cbx_policy *policy, const char *name, const char *value,
 {
         struct policy_variable *variables, *variable;
 
-        if (!is_name(name))
+        if (!policy_variable_is_name(name))
                 return json_refuse(at, error,
                                    "\"%.64s\" is not a name: letters, digits and \"_\", "
                                    "no digit first",

@@ -129,32 +129,59 @@ static void stream_writable(struct call *call, struct call_watch *target, uint32
         }
 }
 
-static void check_output_limit(struct call *call)
+/* Count what was read. Returns how much of it is within the output limit. */
+static size_t take_output(struct call *call, struct call_stream *stream, size_t length)
 {
         uint64_t limit = call->spec->limits.output;
+        uint64_t total = call->report->output[0].total + call->report->output[1].total;
 
-        if (limit && call->report->output[0].total + call->report->output[1].total > limit)
+        if (limit && total + length > limit) {
                 force_end(call, REASON_OUTPUT);
+                length = total < limit ? (size_t)(limit - total) : 0;
+        }
+        (void)output_add(stream->output, stream->pending + stream->held, length);
+        return length;
+}
+
+/* Everything that could steer a terminal becomes question marks. C1 controls come as UTF-8, 0xc2
+ * 0x80 to 0xc2 0x9f: a 0xc2 at the end is held back until its other half is known. */
+static size_t sanitized(struct call_stream *stream, size_t length)
+{
+        unsigned char *data = (unsigned char *)stream->pending;
+
+        if (stream->held) {
+                data[0] = 0xc2;
+                length++;
+        }
+        stream->held = length > 0 && data[length - 1] == 0xc2;
+        length -= stream->held;
+        for (size_t i = 0; i < length; i++) {
+                if ((data[i] < 0x20 && data[i] != '\n' && data[i] != '\t') || data[i] == 0x7f)
+                        data[i] = '?';
+                if (i > 0 && data[i - 1] == 0xc2 && data[i] >= 0x80 && data[i] <= 0x9f)
+                        data[i - 1] = data[i] = '?';
+        }
+        return length;
 }
 
 static void stream_readable(struct call *call, struct call_watch *source, uint32_t events)
 {
         struct call_stream *stream = source == &call->streams[0].source ? &call->streams[0]
                                                                         : &call->streams[1];
+        size_t length;
         ssize_t n;
 
         (void)events;
-        n = read(stream->source.fd, stream->pending, CHUNK);
+        n = read(stream->source.fd, stream->pending + stream->held, CHUNK);
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
                 return;
         if (n <= 0) { /* the end; a terminal says EIO */
                 stream_close(call, stream);
                 return;
         }
-        (void)output_add(stream->output, stream->pending, (size_t)n);
-        check_output_limit(call);
+        length = take_output(call, stream, (size_t)n);
         stream->pending_at = 0;
-        stream->pending_length = (size_t)n;
+        stream->pending_length = call->spec->sanitize ? sanitized(stream, length) : length;
         if (stream_flush(call, stream))
                 return;
         unwatch(call, &stream->source);
@@ -167,10 +194,9 @@ static int stream_open(struct call *call, int index, int fd)
         struct call_stream *stream = &call->streams[index];
 
         stream->output = &call->report->output[index];
-        stream->pending = malloc(CHUNK);
+        stream->pending = malloc(CHUNK + 1);
         if (!stream->pending)
                 return -ENOMEM;
-        stream->sink.sanitize = call->spec->sanitize;
         sink_open(&stream->sink, call->spec->forward[index]);
         stream->source = (struct call_watch){ .fd = fd, .ready = stream_readable };
         stream->target = (struct call_watch){ .fd = -1, .ready = stream_writable };

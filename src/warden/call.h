@@ -42,6 +42,7 @@ struct call_stream {
         struct call_watch source, target;
         struct sink sink;
         struct output *output; /* in the report */
+        bool held;             /* half a character that the next read completes */
         char *pending;         /* read, kept, not yet forwarded */
         size_t pending_at, pending_length;
 };

@@ -73,6 +73,14 @@ static int own_path(char *room, size_t size)
         return snprintf(room, size, "%s%s", ROOT, line) < (int)size ? 0 : -ENAMETOOLONG;
 }
 
+/* Leave the leaf again and take it away. */
+static void step_up(int group)
+{
+        (void)write_text(group, "cgroup.subtree_control", "-memory -pids");
+        (void)write_text(group, "cgroup.procs", "0");
+        (void)unlinkat(group, LEAF, AT_REMOVEDIR);
+}
+
 /* Controllers can be handed to children only by a group without processes (or by the root), so
  * the warden steps down into a leaf. Where others live beside it, that does not help. */
 static int enable_controllers(int group)
@@ -89,10 +97,8 @@ static int enable_controllers(int group)
         r = write_text(group, LEAF "/cgroup.procs", "0");
         if (r == 0)
                 r = write_text(group, "cgroup.subtree_control", "+memory +pids");
-        if (r < 0) {
-                (void)write_text(group, "cgroup.procs", "0");
-                (void)unlinkat(group, LEAF, AT_REMOVEDIR);
-        }
+        if (r < 0)
+                step_up(group);
         return r;
 }
 
@@ -136,7 +142,7 @@ static int set_limits(int group, const struct policy_limits *limits)
                         (void)write_text(group, "memory.swap.max", "0");
         }
         if (r == 0 && limits->processes)
-                r = write_number(group, "pids.max", limits->processes + 1);
+                r = write_number(group, "pids.max", limits->processes + limits->processes / 8 + 8);
         return r;
 }
 
@@ -202,7 +208,10 @@ void cgroup_close(struct cgroup *cgroup)
         if (cgroup->fd >= 0)
                 (void)write_text(cgroup->fd, "cgroup.kill", "1");
         cgroup->fd = base_close(cgroup->fd);
-        if (cgroup->parent >= 0)
+        if (cgroup->parent >= 0) {
                 (void)unlinkat(cgroup->parent, cgroup->name, AT_REMOVEDIR);
+                if (faccessat(cgroup->parent, LEAF, F_OK, 0) == 0)
+                        step_up(cgroup->parent);
+        }
         cgroup->parent = base_close(cgroup->parent);
 }

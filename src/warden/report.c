@@ -3,6 +3,7 @@
 #include "warden/report.h"
 
 #include <fcntl.h>
+#include <libgen.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -118,10 +119,9 @@ static const char *protected_name(const struct plan *plan, const char *path)
 
 static int add_trace(struct report *report, const struct plan *plan, const struct box_trace *trace)
 {
-        char allow[BOX_TRACE_TEXT + 32] = "", what[BOX_TRACE_TEXT * 3 + 8];
+        char allow[BOX_TRACE_TEXT + 32] = "", directory[BOX_TRACE_TEXT];
         const char *kind = "file";
 
-        snprintf(what, sizeof(what), "%s", trace->text);
         switch (trace->kind) {
         case BOX_TRACE_FILE:
                 if (!on_host(trace->text))
@@ -129,7 +129,8 @@ static int add_trace(struct report *report, const struct plan *plan, const struc
                 snprintf(allow, sizeof(allow), "--read %s", trace->text);
                 break;
         case BOX_TRACE_WRITE:
-                snprintf(allow, sizeof(allow), "--write %s", trace->text);
+                snprintf(allow, sizeof(allow), "--write %s",
+                         on_host(trace->text) ? trace->text : dirname(strcpy(directory, trace->text)));
                 break;
         case BOX_TRACE_CONNECT:
                 kind = "connect";
@@ -143,7 +144,7 @@ static int add_trace(struct report *report, const struct plan *plan, const struc
                 snprintf(allow, sizeof(allow), "--unprotect %s", protected_name(plan, trace->text));
                 break;
         }
-        return add_denial(report, kind, what, trace->error, trace->count, allow);
+        return add_denial(report, kind, trace->text, trace->error, trace->count, allow);
 }
 
 int report_take_page(struct report *report, const struct plan *plan, const struct box_page *page)
@@ -201,6 +202,8 @@ static const char *signal_name(int signal, char room[24])
 void report_text(const struct report *report, char *ret, size_t room)
 {
         const struct policy_limits *limits = &report->limits;
+        const char *denied = json_string_value(
+                json_object_get(json_array_get(report->denials, 0), "what"));
         char text[24], size[32];
 
         switch (report->reason) {
@@ -225,8 +228,8 @@ void report_text(const struct report *report, char *ret, size_t room)
                                     "(--memory)", size_text(limits->memory, size, sizeof(size)));
                 break;
         case REASON_PIDS:
-                snprintf(ret, room, "the program reached its limit of %llu processes and threads "
-                                    "and was ended (--processes)",
+                snprintf(ret, room, "the program had more than %llu processes and threads and was "
+                                    "ended (--processes)",
                          (unsigned long long)limits->processes);
                 break;
         case REASON_OUTPUT:
@@ -234,8 +237,8 @@ void report_text(const struct report *report, char *ret, size_t room)
                          size_text(limits->output, size, sizeof(size)));
                 break;
         case REASON_DENIED:
-                snprintf(ret, room, "the program made a system call that the policy answers with "
-                                    "the end of the call (--on-denied kill)");
+                snprintf(ret, room, "the program was ended at its first refused system call%s%s "
+                                    "(--on-denied kill)", denied ? ", " : "", denied ? denied : "");
                 break;
         case REASON_CANCELLED:
                 snprintf(ret, room, "the call was cancelled");

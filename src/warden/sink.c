@@ -43,32 +43,11 @@ void sink_close(struct sink *sink)
         sink->method = SINK_NONE;
 }
 
-/* Everything that could steer a terminal becomes a question mark, byte for byte. */
-static size_t cleaned(const char *data, size_t length, char *room, size_t size)
-{
-        size_t n = MIN(length, size);
-
-        for (size_t i = 0; i < n; i++) {
-                unsigned char c = (unsigned char)data[i];
-
-                room[i] = (c < 0x20 && c != '\n' && c != '\t') || c == 0x7f ? '?' : data[i];
-                /* C1 controls arrive as UTF-8: 0xc2 0x80 to 0xc2 0x9f */
-                if (i > 0 && (unsigned char)data[i - 1] == 0xc2 && c >= 0x80 && c <= 0x9f)
-                        room[i - 1] = room[i] = '?';
-        }
-        return n;
-}
-
 ssize_t sink_write(struct sink *sink, const char *data, size_t length)
 {
         struct pollfd poll_fd = { .fd = sink->fd, .events = POLLOUT };
-        char room[PIECE];
         ssize_t n;
 
-        if (sink->sanitize) {
-                length = cleaned(data, length, room, sizeof(room));
-                data = room;
-        }
         switch (sink->method) {
         case SINK_NONE:
                 return (ssize_t)length;

@@ -16,7 +16,6 @@ enum sink_method {
 struct sink {
         enum sink_method method;
         int fd;
-        bool sanitize; /* show control characters instead of sending them */
 };
 
 /* `fd` stays the caller's; its own flags are not touched: they are shared with its owner. */

@@ -100,8 +100,8 @@ const char *slurp(const char *path);
 /* The value of a "Name:" line of /proc/self/status as text, or NULL. */
 const char *status_field(const char *name);
 bool opens(const char *path, int flags);
-/* What is wrong with the fences as seen from the inside; NULL where all hold. */
-const char *missing_fence(void);
+/* What is wrong with the fences as seen from main, or a child of it; NULL where all hold. */
+const char *missing_fence(bool child);
 long argument(int argc, char **argv, int index, long otherwise);
 /* Run a function in a child and give its wait status, or -1. */
 int in_child(int (*function)(void *), void *data);

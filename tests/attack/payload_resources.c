@@ -4,15 +4,19 @@
 
 #include <linux/aio_abi.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/msg.h>
 #include <sys/resource.h>
+#include <sys/sem.h>
 #include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #define HOLD 2.0 /* seconds for which an amount beyond the limit is held, to be noticed */
 
@@ -174,6 +178,206 @@ static long take_sockets(long total)
         return atomic_load(have);
 }
 
+/* Pages of an anonymous shared mapping that is no longer in any page table. */
+static long take_shared_dropped(long total)
+{
+        char *p = mmap(NULL, (size_t)total, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+                       0);
+
+        if (p == MAP_FAILED)
+                return 0;
+        for (long at = 0; at < total; at += 4 * MIB) {
+                touch(p + at, 4 * MIB);
+                madvise(p + at, 4 * MIB, MADV_DONTNEED);
+        }
+        return p[0] == 1 && p[total - 4096] == 1 ? total : 0;
+}
+
+/* Memory files on their way through a socket: in nobody's table of descriptors. */
+static long take_in_flight(long total)
+{
+        const long part = 8 * MIB;
+        int pair[2];
+        long have = 0;
+
+        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair) < 0)
+                return 0;
+        while (have < total) {
+                char control[CMSG_SPACE(sizeof(int))] = { 0 }, byte = 0;
+                struct iovec io = { .iov_base = &byte, .iov_len = 1 };
+                struct msghdr message = { .msg_iov = &io,
+                                          .msg_iovlen = 1,
+                                          .msg_control = control,
+                                          .msg_controllen = sizeof(control) };
+                struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+                int fd = memfd();
+
+                header->cmsg_level = SOL_SOCKET;
+                header->cmsg_type = SCM_RIGHTS;
+                header->cmsg_len = CMSG_LEN(sizeof(int));
+                memcpy(CMSG_DATA(header), &fd, sizeof(int));
+                if (fd < 0 || fill_file(fd, part) < part)
+                        break;
+                if (sendmsg(pair[0], &message, 0) != 1) {
+                        close(fd);
+                        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair) < 0)
+                                break;
+                        continue;
+                }
+                close(fd);
+                have += part;
+        }
+        return have;
+}
+
+/* A thread with a table of descriptors of its own, which /proc/PID/fd does not show. */
+struct own_table {
+        long total, have;
+};
+
+static void *fill_own_table(void *data)
+{
+        struct own_table *table = data;
+
+        if (unshare(CLONE_FILES) == 0)
+                table->have = take_memfd_written(table->total);
+        nap(HOLD + 1);
+        return NULL;
+}
+
+static long take_in_thread(long total)
+{
+        static struct own_table table;
+        pthread_t thread;
+        double until = now() + 3;
+
+        table.total = total;
+        if (pthread_create(&thread, NULL, fill_own_table, &table) != 0)
+                return 0;
+        while (*(volatile long *)&table.have < total && now() < until)
+                nap(0.01);
+        return table.have;
+}
+
+/* Processes whose first thread has exited: their /proc/PID/stat shows no memory. */
+static atomic_long *headless_have;
+static long headless_part;
+
+static void *fill_headless(void *data)
+{
+        char *p;
+
+        (void)data;
+        nap(0.1);
+        p = mmap(NULL, (size_t)headless_part, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                 -1, 0);
+        if (p != MAP_FAILED) {
+                touch(p, headless_part);
+                atomic_fetch_add(headless_have, headless_part);
+        }
+        nap(HOLD + 1);
+        _exit(0);
+}
+
+static long take_headless(long total)
+{
+        double until = now() + 3;
+
+        headless_part = total / 8;
+        headless_have = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        if (headless_have == MAP_FAILED)
+                return 0;
+        for (int i = 0; i < 8; i++)
+                if (fork() == 0) {
+                        pthread_t thread;
+
+                        pthread_create(&thread, NULL, fill_headless, NULL);
+                        syscall(SYS_exit, 0);
+                }
+        while (atomic_load(headless_have) < total && now() < until)
+                nap(0.01);
+        return atomic_load(headless_have);
+}
+
+/* More segments than one look at the list of them may show. */
+static long take_sysv_many(long total)
+{
+        long have = 0;
+
+        for (; have < total; have += MIB) {
+                int id = shmget(IPC_PRIVATE, MIB, IPC_CREAT | 0600);
+                char *p = id < 0 ? (char *)-1 : shmat(id, NULL, 0);
+
+                if (p == (char *)-1)
+                        break;
+                touch(p, MIB);
+                shmdt(p);
+        }
+        return have;
+}
+
+/* Messages in queues: kernel memory, 16 KiB a queue, thousands of queues. */
+static long take_messages(long total)
+{
+        static struct {
+                long type;
+                char text[8000];
+        } message = { .type = 1 };
+        long have = 0;
+
+        while (have < total) {
+                int id = msgget(IPC_PRIVATE, IPC_CREAT | 0600);
+
+                if (id < 0)
+                        break;
+                while (msgsnd(id, &message, sizeof(message.text), IPC_NOWAIT) == 0)
+                        have += (long)sizeof(message.text);
+        }
+        return have;
+}
+
+/* Sets of semaphores: 64 bytes each, 32000 in a set, thousands of sets. */
+static long take_semaphores(long total)
+{
+        const int each = 32000;
+        long have = 0;
+
+        for (; have < total; have += each * 64L)
+                if (semget(IPC_PRIVATE, each, IPC_CREAT | 0600) < 0)
+                        break;
+        return have;
+}
+
+static long take_pipes(long total)
+{
+        static char block[65536];
+        const int workers = 4;
+        atomic_long *have =
+                mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        double until = now() + 2;
+
+        if (have == MAP_FAILED)
+                return 0;
+        for (int w = 0; w < workers; w++) {
+                if (fork() != 0)
+                        continue;
+                for (int i = 0; i < 480 && atomic_load(have) < total; i++) {
+                        int ends[2];
+
+                        if (pipe2(ends, O_NONBLOCK) < 0)
+                                break;
+                        fcntl(ends[1], F_SETPIPE_SZ, 1 << 20);
+                        for (ssize_t n; (n = write(ends[1], block, sizeof(block))) > 0;)
+                                atomic_fetch_add(have, n);
+                }
+                nap(HOLD + 2);
+                _exit(0);
+        }
+        while (atomic_load(have) < total && now() < until)
+                nap(0.01);
+        return atomic_load(have);
+}
+
 static int b22_indirect(int argc, char **argv)
 {
         static const struct {
@@ -185,6 +389,14 @@ static int b22_indirect(int argc, char **argv)
                 { "sysv", take_sysv },
                 { "tmpfs", take_tmpfs },
                 { "sockets", take_sockets },
+                { "pipes", take_pipes },
+                { "shared-dropped", take_shared_dropped },
+                { "in-flight", take_in_flight },
+                { "in-thread", take_in_thread },
+                { "headless", take_headless },
+                { "sysv-many", take_sysv_many },
+                { "messages", take_messages },
+                { "semaphores", take_semaphores },
         };
         long total = argument(argc, argv, 1, 200) * MIB, have;
 
@@ -325,36 +537,61 @@ static void *burn(void *until)
         return NULL;
 }
 
+static double cpu_time(void)
+{
+        struct timespec t;
+
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+        return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* Burn until the whole process has used so much, or for 10 s: other programs may be busy too. */
+static void *burn_all(void *amount)
+{
+        double until = now() + 10;
+
+        while (cpu_time() < *(double *)amount && now() < until)
+                ;
+        return NULL;
+}
+
 static int b28_threads(int argc, char **argv)
 {
-        double until = now() + (double)argument(argc, argv, 0, 3000) / 1000;
+        double amount = (double)argument(argc, argv, 0, 3000) / 1000;
         pthread_t threads[16];
-        struct rusage usage;
 
         for (size_t i = 0; i < COUNT(threads); i++)
-                if (pthread_create(&threads[i], NULL, burn, &until) != 0)
+                if (pthread_create(&threads[i], NULL, burn_all, &amount) != 0)
                         return untried("pthread_create");
         for (size_t i = 0; i < COUNT(threads); i++)
                 pthread_join(threads[i], NULL);
-        getrusage(RUSAGE_SELF, &usage);
-        return broken("burnt %ld s of cpu time", (long)usage.ru_utime.tv_sec);
+        if (cpu_time() < amount)
+                return untried("only %g s of cpu time were to be had", cpu_time());
+        return broken("burnt %g s of cpu time", cpu_time());
 }
 
 /* Children that burn a little each and are reaped: no process ever has much cpu time. */
 static int b28_children(int argc, char **argv)
 {
-        double end = now() + (double)argument(argc, argv, 0, 3000) / 1000;
+        double amount = (double)argument(argc, argv, 0, 3000) / 1000, until = now() + 10;
+        struct rusage usage = { 0 };
+        double used = 0;
 
-        while (now() < end) {
+        while (used < amount && now() < until) {
                 if (fork() == 0) {
-                        double until = now() + 0.1;
+                        double end = now() + 0.1;
 
-                        burn(&until);
+                        burn(&end);
                         _exit(0);
                 }
                 wait(NULL);
+                getrusage(RUSAGE_CHILDREN, &usage);
+                used = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+                       (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
         }
-        return broken("children burnt about %ld ms of cpu time", argument(argc, argv, 0, 3000));
+        if (used < amount)
+                return untried("only %g s of cpu time were to be had", used);
+        return broken("children burnt %g s of cpu time", used);
 }
 
 static int b30_core(int argc, char **argv)
