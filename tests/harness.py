@@ -141,11 +141,22 @@ def main(argv=None, workers=4, skips=None, before=None, after=None):
     try:
         if before:
             before()
+        times = {}
+
+        def timed(item):
+            began = time.monotonic()
+            outcome = _run_case(item, skips or {})
+            times[item.name] = time.monotonic() - began
+            return outcome
+
         together = [c for c in chosen if not c.alone]
         with concurrent.futures.ThreadPoolExecutor(max_workers=workers) as pool:
-            outcomes = list(pool.map(lambda c: _run_case(c, skips or {}), together))
+            outcomes = list(pool.map(timed, together))
         alone = [c for c in chosen if c.alone]
-        outcomes += [_run_case(c, skips or {}) for c in alone]
+        outcomes += [timed(c) for c in alone]
+        if "--times" in argv:  # the slowest, for whoever wants the suite to be faster
+            for name in sorted(times, key=times.get, reverse=True)[:40]:
+                _say(f"{times[name]:7.2f} s  {name}")
         for item, outcome in zip(together + alone, outcomes):
             counts[outcome] += 1
             if outcome == "failed":

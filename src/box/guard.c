@@ -82,6 +82,11 @@ static bool exists(const struct guard_path *path)
         return fstatat(path->parent, path->name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
+int guard_check_new(struct child *child, const struct guard_path *path)
+{
+        return protected(child, path) && !exists(path) ? refuse(child, path) : 0;
+}
+
 /* ---- Opening with O_CREAT ---- */
 
 static int inject(struct child *child, const struct seccomp_notif *call, int fd, int flags)
@@ -97,13 +102,11 @@ static int inject(struct child *child, const struct seccomp_notif *call, int fd,
 /* The terminal of the calling process, where it says /dev/tty. */
 static int open_terminal_of(struct child *child, const struct seccomp_notif *call, int flags)
 {
-        struct guard_path ignored;
         char room[512], path[32] = "/dev/pts/", *at;
         _cleanup_fd_ int stat = -1;
         unsigned field = 3;
         ssize_t n;
 
-        (void)ignored;
         snprintf(room, sizeof(room), "%u/stat", call->pid);
         stat = openat(child->proc, room, O_RDONLY | O_CLOEXEC);
         n = stat < 0 ? -1 : read(stat, room, sizeof(room) - 1);
@@ -277,8 +280,8 @@ static void serve_make(struct child *child, const struct seccomp_notif *call, in
         if (!guard_is_alive(child, call))
                 return;
         umask((mode_t)guard_status(child, call, "Umask:", 8));
-        if (r == 0 && protected(child, &path) && !exists(&path))
-                r = refuse(child, &path);
+        if (r == 0)
+                r = guard_check_new(child, &path);
         if (r == 0 && S_ISDIR(mode))
                 r = mkdirat(path.parent, path.name, mode & 07777) < 0 ? -errno : 0;
         else if (r == 0 && path.slash)
@@ -300,8 +303,8 @@ static void serve_symlink(struct child *child, const struct seccomp_notif *call,
                 r = guard_resolve(child, call, dirfd, address, &path);
         if (!guard_is_alive(child, call))
                 return;
-        if (r == 0 && protected(child, &path) && !exists(&path))
-                r = refuse(child, &path);
+        if (r == 0)
+                r = guard_check_new(child, &path);
         if (r == 0)
                 r = symlinkat(text, path.parent, path.name) < 0 ? -errno : 0;
         guard_answer(child, call, r);
@@ -345,6 +348,9 @@ static bool serve_naming(struct child *child, const struct seccomp_notif *call)
         const int here = AT_FDCWD;
 
         switch (call->data.nr) {
+        case SYS_bind:
+                guard_bind(child, call);
+                return true;
         case SYS_open:
                 serve_open(child, call, here, a[0], (int)a[1], (mode_t)a[2]);
                 return true;

@@ -58,8 +58,12 @@ bool guard_is_alive(struct child *child, const struct seccomp_notif *call);
 void guard_answer(struct child *child, const struct seccomp_notif *call, int r);
 void guard_continue(struct child *child, const struct seccomp_notif *call);
 
-/* ---- guard_connect.c, guard_explain.c ---- */
+/* Refuse a protected name that is not there yet. */
+int guard_check_new(struct child *child, const struct guard_path *path);
 
+/* ---- guard_socket.c, guard_explain.c ---- */
+
+void guard_bind(struct child *child, const struct seccomp_notif *call);
 void guard_connect(struct child *child, const struct seccomp_notif *call);
 bool guard_explain(struct child *child, const struct seccomp_notif *call);
 

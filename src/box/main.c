@@ -2,6 +2,7 @@
 /* The main process: the last fences, the wait for the word to go, exec. */
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <linux/futex.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -150,8 +151,8 @@ _Noreturn void box_main(struct child *child)
         child->pair[0] = base_close(child->pair[0]);
         if (box_fence(FENCE_DESCRIPTORS))
                 descriptor_keep(3, (int[]){ child->pair[1], child->start, child->host_proc }, 3);
-        if (send(child->pair[1], "m", 1, MSG_NOSIGNAL) != 1)
-                syscall(SYS_exit_group, 1);
+        atomic_store(&child->page->main_alive, 1);
+        syscall(SYS_futex, &child->page->main_alive, FUTEX_WAKE, 1, NULL, NULL, 0);
         r = enter(child);
         if (r < 0)
                 syscall(SYS_exit_group, 1);

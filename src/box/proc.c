@@ -12,15 +12,13 @@
 
 #include "box/child.h"
 
-/* What anyone may read on a host although it is about the whole of it. */
+/* What anyone may read on a host although it is about the whole of it. The rest of /proc that is
+ * about the host cannot be changed, the whole being read-only. */
 static const char *const masked_files[] = {
-        "kallsyms", "keys",    "key-users",   "modules",    "interrupts",
-        "cmdline",  "config.gz", "sched_debug", "latency_stats",
+        "interrupts", "kallsyms", "keys", "latency_stats", "sched_debug",
 };
 
-static const char *const masked_directories[] = {
-        "acpi", "asound", "bus", "fs", "irq", "scsi",
-};
+static const char *const masked_directories[] = { "acpi", "asound", "scsi" };
 
 /* What only the host's root may read: of matter where the box's host id is root's, in a container
  * that has no other to give. */

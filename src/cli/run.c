@@ -340,6 +340,18 @@ static int open_stdin(struct run *run, cbx_error *error)
         return STDIN_FILENO;
 }
 
+static void warn_of_variables(const struct run *run, struct report *report)
+{
+        for (char **variable = run->spec.environment; variable && *variable; variable++) {
+                char name[128];
+
+                snprintf(name, sizeof(name), "%.*s", (int)strcspn(*variable, "="), *variable);
+                if (policy_variable_is_risky(name))
+                        report_warn(report, "%s is set in the box by the spec; it can make "
+                                            "programs load code", name);
+        }
+}
+
 static int run_call(struct run *run, struct report *report)
 {
         _cleanup_policy_ cbx_policy *policy = NULL;
@@ -389,6 +401,7 @@ static int run_call(struct run *run, struct report *report)
                 spec.forward[0] = STDOUT_FILENO;
                 spec.forward[1] = STDERR_FILENO;
         }
+        warn_of_variables(run, report);
         hook.fd = run->signals = open_signals();
         raise_terminal(run);
         call_run(plan, &spec, &hook, report);

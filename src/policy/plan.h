@@ -72,7 +72,7 @@ struct plan {
         size_t n_steps;
         struct plan_guard *guards;
         size_t n_guards;
-        bool guards_sockets; /* trees of the host are shown: their sockets are not to be used */
+        bool guards_sockets; /* the host's trees or network are shown: not so their sockets */
         struct plan_rlimit rlimits[PLAN_RLIMITS_MAX];
         size_t n_rlimits;
         char **environment; /* NULL-terminated NAME=VALUE */

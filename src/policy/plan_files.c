@@ -292,6 +292,8 @@ int plan_add_files(struct plan *plan, const struct plan_options *options, cbx_er
                                          options->directory, strerror(errno));
                 dirfd = directory;
         }
+        /* The host's abstract sockets are part of its network. */
+        plan->guards_sockets = policy->network == POLICY_NETWORK_HOST;
         step = plan_add_step(plan, PLAN_TMPFS, "/tmp", NULL);
         if (!step)
                 return error_oom(error);

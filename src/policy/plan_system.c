@@ -12,16 +12,19 @@ static const char *const system_trees[] = {
 };
 
 /* What programs need of /etc. No secrets, nothing about the host's users, network or services;
- * what is not on this host is left out. Each costs a mount: the list is short on purpose. */
+ * what is not on this host is left out. Each costs a mount: the lists are short on purpose. */
 static const char *const system_etc[] = {
         "/etc/alternatives",    "/etc/fonts",           "/etc/java-11-openjdk",
         "/etc/java-17-openjdk", "/etc/java-21-openjdk", "/etc/ld.so.cache",
-        "/etc/localtime",       "/etc/pki",             "/etc/protocols",
-        "/etc/services",        "/etc/ssl/certs",       "/etc/ssl/openssl.cnf",
+};
+
+/* Of use only where there is a network, its own loopback included. */
+static const char *const system_etc_network[] = {
+        "/etc/pki", "/etc/protocols", "/etc/services", "/etc/ssl/certs", "/etc/ssl/openssl.cnf",
 };
 
 /* Needed only to find other hosts. */
-static const char *const system_etc_network[] = { "/etc/resolv.conf", "/etc/gai.conf" };
+static const char *const system_etc_host[] = { "/etc/gai.conf", "/etc/resolv.conf" };
 
 static const struct {
         const char *target, *text;
@@ -49,17 +52,19 @@ static int add_program_tree(struct plan *plan, const char *path)
         return plan_add_tree(plan, AT_FDCWD, path, path, false, NULL);
 }
 
-/* Links of /etc that lead into the shown system (localtime, os-release) stay links. */
-static int add_etc(struct plan *plan, const char *path)
+/* The time zone is a link into the shown system, and stays one. */
+static int add_time_zone(struct plan *plan)
 {
+        static const char path[] = "/etc/localtime";
         char link[256];
         ssize_t n = readlink(path, link, sizeof(link) - 1);
 
-        if (n > 5 && strncmp(link, "/usr/", 5) == 0) {
-                link[n] = '\0';
-                return plan_add_step(plan, PLAN_LINK, path, link) ? 0 : -ENOMEM;
-        }
-        return plan_add_tree(plan, AT_FDCWD, path, path, false, NULL);
+        if (n <= 0)
+                return n < 0 && errno != EINVAL
+                               ? 0
+                               : plan_add_tree(plan, AT_FDCWD, path, path, false, NULL);
+        link[n] = '\0';
+        return plan_add_step(plan, PLAN_LINK, path, link) ? 0 : -ENOMEM;
 }
 
 static int failed(const char *path, int r, cbx_error *error)
@@ -68,6 +73,16 @@ static int failed(const char *path, int r, cbx_error *error)
         if (r == 0 || r == -ENOENT || r == -EACCES || r == -ENOTDIR)
                 return 0;
         return error_set(error, r, "system", "cannot open %s: %s", path, strerror(-r));
+}
+
+static int add_etc(struct plan *plan, const char *const *paths, size_t n, cbx_error *error)
+{
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < n; i++)
+                r = failed(paths[i], plan_add_tree(plan, AT_FDCWD, paths[i], paths[i], false, NULL),
+                           error);
+        return r;
 }
 
 int plan_add_system(struct plan *plan, cbx_error *error)
@@ -79,19 +94,21 @@ int plan_add_system(struct plan *plan, cbx_error *error)
                         return error_oom(error);
         for (size_t i = 0; r == 0 && i < ARRAY_SIZE(system_trees); i++)
                 r = failed(system_trees[i], add_program_tree(plan, system_trees[i]), error);
-        for (size_t i = 0; r == 0 && i < ARRAY_SIZE(system_etc); i++)
-                r = failed(system_etc[i], add_etc(plan, system_etc[i]), error);
-        if (plan->policy->network == POLICY_NETWORK_HOST)
-                for (size_t i = 0; r == 0 && i < ARRAY_SIZE(system_etc_network); i++)
-                        r = failed(system_etc_network[i],
-                                   plan_add_tree(plan, AT_FDCWD, system_etc_network[i],
-                                                 system_etc_network[i], false, NULL), error);
+        if (r == 0)
+                r = add_etc(plan, system_etc, ARRAY_SIZE(system_etc), error);
+        if (r == 0 && plan->policy->network != POLICY_NETWORK_NONE)
+                r = add_etc(plan, system_etc_network, ARRAY_SIZE(system_etc_network), error);
+        if (r == 0 && plan->policy->network == POLICY_NETWORK_HOST)
+                r = add_etc(plan, system_etc_host, ARRAY_SIZE(system_etc_host), error);
+        if (r == 0)
+                r = failed("/etc/localtime", add_time_zone(plan), error);
         for (size_t i = 0; r == 0 && i < ARRAY_SIZE(system_files); i++)
                 if (!plan_add_step(plan, PLAN_FILE, system_files[i].target, system_files[i].text))
                         return error_oom(error);
-        if (r == 0 && (!plan_add_step(plan, PLAN_LINK, "/etc/mtab", "/proc/self/mounts") ||
-                       !plan_add_step(plan, PLAN_LINK, "/etc/os-release", "../usr/lib/os-release") ||
-                       !plan_add_step(plan, PLAN_LINK, "/var/tmp", "/tmp")))
+        if (r == 0 &&
+            (!plan_add_step(plan, PLAN_LINK, "/etc/mtab", "/proc/self/mounts") ||
+             !plan_add_step(plan, PLAN_LINK, "/etc/os-release", "../usr/lib/os-release") ||
+             !plan_add_step(plan, PLAN_LINK, "/var/tmp", "/tmp")))
                 return error_oom(error);
         return r;
 }

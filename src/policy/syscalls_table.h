@@ -52,7 +52,7 @@ static const char *const syscalls_allowed[] = {
         "getitimer", "setitimer", "timer_create", "timer_settime", "timer_gettime",
         "timer_getoverrun", "timer_delete",
         /* sockets; socket and socketpair are below */
-        "connect", "bind", "listen", "accept", "accept4", "getsockname", "getpeername",
+        "connect", "listen", "accept", "accept4", "getsockname", "getpeername",
         "getsockopt", "setsockopt", "send", "sendto", "sendmsg", "sendmmsg", "recv", "recvfrom",
         "recvmsg", "recvmmsg", "shutdown",
         /* System V and POSIX inter-process communication, in the box's own namespace */
@@ -66,7 +66,7 @@ static const char *const syscalls_allowed[] = {
 /* Calls that make or replace a name: allowed, and looked at by init in a guarded box. The opening
  * calls are looked at only when they carry O_CREAT. */
 static const char *const syscalls_naming[] = {
-        "creat",  "mkdir",     "mkdirat", "mknod",  "mknodat",  "symlink",
+        "bind",   "creat",  "mkdir",     "mkdirat", "mknod",  "mknodat",  "symlink",
         "symlinkat", "link",   "linkat",  "rename", "renameat", "renameat2",
 };
 

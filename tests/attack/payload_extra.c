@@ -296,6 +296,7 @@ static int x14_nonblock(int argc, char **argv)
 {
         (void)argc;
         (void)argv;
+        signal(SIGIO, SIG_IGN);
         for (int fd = 0; fd < 3; fd++) {
                 fcntl(fd, F_SETFL, O_NONBLOCK | O_APPEND | O_ASYNC);
                 fcntl(fd, F_SETOWN, getpid());
@@ -444,8 +445,8 @@ static int x23_own_binary(int argc, char **argv)
 /* Does a file of /proc about a process that is not ours open, by a call that init makes for us? */
 static void try_deputy(struct tally *tally, int pid)
 {
-        static const char *const files[] = { "environ", "mem",     "maps", "auxv", "exe",  "fd/0",
-                                             "fd/1",    "fd/2",    "fd/3", "fd/4", "fd/5", "fd/6",
+        static const char *const files[] = { "environ", "mem",     "maps", "auxv", "exe",    "fd/0",
+                                             "fd/1",    "fd/2",    "fd/3", "fd/4", "fd/5",   "fd/6",
                                              "fd/7",    "syscall", "root", "cwd",  "pagemap" };
 
         for (int r = 0; r < 3; r++)
@@ -473,9 +474,9 @@ static void try_deputy(struct tally *tally, int pid)
 static int x28_deputy(int argc, char **argv)
 {
         static const char *const selves[] = {
-                "/proc/self/environ",  "//proc/self/environ",        "/proc//self/environ",
-                "/proc/./self/mem",    "/proc/thread-self/environ",  "//proc/thread-self/maps",
-                "/dev/fd/3",           "/dev/../proc/self/environ",  "/proc/self/task/../environ",
+                "/proc/self/environ", "//proc/self/environ",       "/proc//self/environ",
+                "/proc/./self/mem",   "/proc/thread-self/environ", "//proc/thread-self/maps",
+                "/dev/fd/3",          "/dev/../proc/self/environ", "/proc/self/task/../environ",
         };
         struct tally tally = { 0 };
         pid_t ours[4], own = getpid();

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Connections. A box may connect to sockets that it could have made itself: in its own network, or
+ * Sockets. Binding one to a path makes a name, which must not be a protected one.
+ *
+ * Connections: a box may connect to sockets that it could have made itself: in its own network, or
  * at a path that it may write. A socket on a tree that is shown read-only belongs to the host, and a
  * read-only mount does not keep anyone from talking to it.
  */
@@ -10,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -113,6 +116,67 @@ static int connect_for(struct child *child, const struct seccomp_notif *call)
         }
         return r;
 }
+
+/* ---- Binding ---- */
+
+/* Make the name in the directory that was looked at, by standing in it. */
+static int bind_path(struct child *child, const struct seccomp_notif *call, int fd,
+                     const struct sockaddr_un *address)
+{
+        _cleanup_(guard_path_close) struct guard_path path = { .parent = -1 };
+        struct sockaddr_un to = { .sun_family = AF_UNIX };
+        _cleanup_fd_ int base = -1;
+        char given[sizeof(address->sun_path) + 1] = "";
+        int r;
+
+        memcpy(given, address->sun_path, sizeof(address->sun_path));
+        base = given[0] == '/' ? -1 : guard_base(child, call, AT_FDCWD);
+        if (given[0] != '/' && base < 0)
+                return base;
+        r = guard_resolve_from(child, call, base, given, &path);
+        if (r == 0)
+                r = guard_check_new(child, &path);
+        if (r < 0)
+                return r;
+        if (strlen(path.name) >= sizeof(to.sun_path))
+                return -ENAMETOOLONG;
+        text_copy(to.sun_path, sizeof(to.sun_path), path.name);
+        if (fchdir(path.parent) < 0)
+                return -errno;
+        umask((mode_t)guard_status(child, call, "Umask:", 8));
+        r = bind(fd, (struct sockaddr *)&to, sizeof(to)) < 0 ? -errno : 0;
+        return chdir("/") < 0 ? -errno : r;
+}
+
+static int bind_for(struct child *child, const struct seccomp_notif *call)
+{
+        struct sockaddr_storage address = { 0 };
+        const struct sockaddr_un *local = (struct sockaddr_un *)&address;
+        socklen_t length = (socklen_t)call->data.args[2];
+        _cleanup_fd_ int fd = -1;
+        int r;
+
+        if (length > sizeof(address) || length < sizeof(sa_family_t))
+                return -EINVAL;
+        r = guard_read(call, call->data.args[1], &address, length);
+        if (r < 0)
+                return r;
+        fd = take_socket(child, call);
+        if (fd < 0)
+                return fd;
+        if (!guard_is_alive(child, call))
+                return -ESRCH;
+        if (address.ss_family == AF_UNIX && length > sizeof(sa_family_t) && local->sun_path[0])
+                return bind_path(child, call, fd, local);
+        return bind(fd, (struct sockaddr *)&address, length) < 0 ? -errno : 0;
+}
+
+void guard_bind(struct child *child, const struct seccomp_notif *call)
+{
+        guard_answer(child, call, bind_for(child, call));
+}
+
+/* ---- Connecting ---- */
 
 /* A connection may take its time: a process of its own waits for it. */
 void guard_connect(struct child *child, const struct seccomp_notif *call)
