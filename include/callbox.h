@@ -41,7 +41,10 @@ typedef struct cbx_error {
         char hint[384];
 } cbx_error;
 
-#define CBX_ERROR_INIT { sizeof(cbx_error), 0, "", "", "" }
+#define CBX_ERROR_INIT                                                                             \
+        {                                                                                          \
+                sizeof(cbx_error), 0, "", "", ""                                                   \
+        }
 
 /* ---- Policies ------------------------------------------------------------------------- */
 

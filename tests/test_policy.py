@@ -688,7 +688,7 @@ def protected_free(user):
     for path in directory.rglob("*"):
         equal((path.lstat().st_uid, path.lstat().st_gid), (owner.st_uid, owner.st_gid), f"owner of {path.name}")
     # outside the workspace nothing is protected
-    equal(sh("cd /tmp && mkdir .vscode && echo x > .envrc && ls -A | grep "^[.]" | paste -sd,", "--workspace", directory, user=user), ".envrc,.vscode\n", "in /tmp")
+    equal(sh("cd /tmp && mkdir .vscode && echo x > .envrc && ls -A | grep '^[.]' | paste -sd,", "--workspace", directory, user=user), ".envrc,.vscode\n", "in /tmp")
     other = tree(user)
     equal(sh(f"echo x > {other}/.envrc && cat {other}/.envrc", "--workspace", directory, "--write", other, user=user), "x\n", "in a tree of --write")
 

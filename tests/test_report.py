@@ -280,7 +280,7 @@ def explain(user):
     plain = callbox("run", "--explain", "--", *command, user=user)
     check(f"--read {secret}" in plain.err.decode(), lambda: f"stderr is {plain.err!r}")
     silent = callbox("run", "--", *command, user=user)
-    check(b"callbox" not in silent.err, lambda: f"stderr without --explain is {silent.err!r}")
+    check(b"callbox: " not in silent.err, lambda: f"stderr without --explain is {silent.err!r}")
     connect = run(PYTHON, "-c", "import socket\ns = socket.socket()\ntry: s.connect(('127.0.0.1', 9))\nexcept OSError: pass", options=["--explain"], user=user)
     found = [d for d in connect.report["denials"] if d["kind"] == "connect"]
     check(found and "127.0.0.1" in found[0]["what"] and "9" in found[0]["what"], lambda: f"denials are {connect.report['denials']}")

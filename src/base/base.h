@@ -81,7 +81,10 @@ struct buffer {
         size_t length, room;
 };
 
-#define BUFFER_INIT { NULL, 0, 0 }
+#define BUFFER_INIT                                                                                \
+        {                                                                                          \
+                NULL, 0, 0                                                                         \
+        }
 
 void buffer_free(struct buffer *buffer);
 int buffer_add(struct buffer *buffer, const void *data, size_t length);

@@ -116,10 +116,11 @@ static int namespaces_refused(int code, cbx_error *error)
                 error_hint(error, "raise the sysctl user.max_user_namespaces; "
                                   "`callbox doctor` shows what this host allows");
         else if (code == EPERM)
-                error_hint(error, "allow unprivileged user namespaces (sysctl "
-                                  "kernel.unprivileged_userns_clone=1, or "
-                                  "kernel.apparmor_restrict_unprivileged_userns=0, or run the "
-                                  "container with a profile that permits them); see `callbox doctor`");
+                error_hint(error,
+                           "allow unprivileged user namespaces (sysctl "
+                           "kernel.unprivileged_userns_clone=1, or "
+                           "kernel.apparmor_restrict_unprivileged_userns=0, or run the "
+                           "container with a profile that permits them); see `callbox doctor`");
         else if (code == ENOSYS)
                 error_hint(error, "something that callbox runs in answers clone3 so, a container's "
                                   "seccomp profile or another box; run it outside, or with a "
@@ -284,11 +285,12 @@ static int fill_block(struct box *box, const struct box_spec *spec)
         int r;
 
         page->block_used = 0;
-        page->spec.argv = (char **)block_add(page, NULL, (count_strings(spec->argv) + 1) *
-                                                                 sizeof(char *), sizeof(char *));
-        page->spec.environment = (char **)block_add(page, NULL, (n_own + n_more + 1) *
-                                                                        sizeof(char *),
-                                                    sizeof(char *));
+        page->spec.argv =
+                (char **)block_add(page, NULL, (count_strings(spec->argv) + 1) * sizeof(char *),
+                                   sizeof(char *));
+        page->spec.environment =
+                (char **)block_add(page, NULL, (n_own + n_more + 1) * sizeof(char *),
+                                   sizeof(char *));
         page->spec.directory = block_add(page, directory, strlen(directory) + 1, 1);
         if (!page->spec.argv || !page->spec.environment || !page->spec.directory)
                 return -E2BIG;
@@ -332,8 +334,10 @@ int box_start(struct box *box, const struct box_spec *spec, const int stdio[3], 
         r = fill_block(box, spec);
         if (r < 0) {
                 error_set(error, r, "argv", "the arguments and the environment are too long");
-                error_hint(error, "together they may take %d KiB; pass long input on stdin or in a "
-                                  "file", BOX_BLOCK_SIZE / 1024);
+                error_hint(error,
+                           "together they may take %d KiB; pass long input on stdin or in a "
+                           "file",
+                           BOX_BLOCK_SIZE / 1024);
                 return r;
         }
         page->spec.memory = spec->limits.memory;

@@ -3,8 +3,8 @@
  * A box: one init process in namespaces of its own, below it the main process of exactly one call.
  *
  *   warden ──control──▶ init (pid 1 of the box)      says ENDED or FAILED, one byte each
- *          ──start────▶ main                         gets the descriptors 0, 1, 2 and the word to go
- *          ═══page════  both                         the particulars (page.h)
+ *          ──start────▶ main                         gets the descriptors 0, 1, 2 and the word to
+ * go ═══page════  both                         the particulars (page.h)
  *
  * The warden is trusted and outside. From clone to exec the code of this folder runs in the
  * child: async-signal-safe, nothing allocated, everything it needs lies ready in the plan. Init
@@ -27,13 +27,16 @@ enum box_message {
 struct box {
         const struct plan *plan;
         struct box_page *page;
-        pid_t pid;    /* of init, on the host */
-        int pidfd;    /* of init */
-        int control;  /* from init */
-        int start;    /* to main */
+        pid_t pid;   /* of init, on the host */
+        int pidfd;   /* of init */
+        int control; /* from init */
+        int start;   /* to main */
 };
 
-#define BOX_INIT { .page = NULL, .pid = -1, .pidfd = -1, .control = -1, .start = -1 }
+#define BOX_INIT                                                                                   \
+        {                                                                                          \
+                .page = NULL, .pid = -1, .pidfd = -1, .control = -1, .start = -1                   \
+        }
 
 /* The particulars of one call, as main needs them. */
 struct box_spec {

@@ -29,18 +29,18 @@ struct place {
 struct child {
         const struct plan *plan;
         struct box_page *page;
-        int control;     /* init's end */
-        int start;       /* main's end */
-        int ids;         /* readable once the warden has written the id maps */
-        int warden;      /* pidfd of the warden: readable when it is gone */
+        int control;      /* init's end */
+        int start;        /* main's end */
+        int ids;          /* readable once the warden has written the id maps */
+        int warden;       /* pidfd of the warden: readable when it is gone */
         const int *trees; /* one per step, handed in by a privileged warden; NULL otherwise */
-        int root;        /* the new root, while it is being built */
+        int root;         /* the new root, while it is being built */
         struct parent parent;
-        int host_proc;   /* the host's /proc, until the box has its own */
-        int proc;        /* the box's own /proc */
-        int pair[2];     /* between init and main: carries the notifier */
-        int notifier;    /* init: refused calls arrive here */
-        pid_t main;      /* init: main's pid */
+        int host_proc; /* the host's /proc, until the box has its own */
+        int proc;      /* the box's own /proc */
+        int pair[2];   /* between init and main: carries the notifier */
+        int notifier;  /* init: refused calls arrive here */
+        pid_t main;    /* init: main's pid */
 };
 
 static inline void text_copy(char *to, size_t room, const char *from)
@@ -88,7 +88,7 @@ int box_start_main(struct child *child);      /* init.c */
 _Noreturn void box_main(struct child *child); /* main.c: from fork to exec */
 _Noreturn void box_init(struct child *child); /* init.c: pid 1's life */
 
-int descriptor_send(int socket, int fd);    /* descriptor.c */
+int descriptor_send(int socket, int fd); /* descriptor.c */
 void descriptor_keep(unsigned from, int *fds, unsigned n);
 int descriptor_receive(int socket, int *ret_fds, int n, char *ret_byte);
 

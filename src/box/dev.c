@@ -26,8 +26,7 @@ static int mount_terminals(struct child *child)
         int r;
 
         fs = (int)syscall(SYS_fsopen, "devpts", FSOPEN_CLOEXEC);
-        if (fs < 0 ||
-            syscall(SYS_fsconfig, fs, FSCONFIG_SET_FLAG, "newinstance", NULL, 0) < 0 ||
+        if (fs < 0 || syscall(SYS_fsconfig, fs, FSCONFIG_SET_FLAG, "newinstance", NULL, 0) < 0 ||
             syscall(SYS_fsconfig, fs, FSCONFIG_SET_STRING, "ptmxmode", "0666", 0) < 0 ||
             syscall(SYS_fsconfig, fs, FSCONFIG_SET_STRING, "mode", "0620", 0) < 0 ||
             syscall(SYS_fsconfig, fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)

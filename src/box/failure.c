@@ -12,7 +12,8 @@ static const struct {
         const char *hint;
 } hints[] = {
         { "mount a /proc", EPERM,
-          "this host's /proc has parts covered, as in a container, so the kernel gives no fresh one; "
+          "this host's /proc has parts covered, as in a container, so the kernel gives no fresh "
+          "one; "
           "run the container with an unmasked /proc" },
         { "make a mount point", EROFS,
           "the path lies inside a tree of the host where it does not exist, and nothing is created "
@@ -49,8 +50,8 @@ int box_explain_failure(const struct box *box, cbx_error *error)
         if (!failure->step)
                 return error_set(error, -EPROTO, "init", "the box's init died while it was set up");
         error_set(error, -failure->error, strcmp(failure->step, enter_directory) ? "" : "cwd",
-                  "could not %s%s%s: %s", failure->step,
-                  failure->detail[0] ? " " : "", failure->detail, strerror(failure->error));
+                  "could not %s%s%s: %s", failure->step, failure->detail[0] ? " " : "",
+                  failure->detail, strerror(failure->error));
         for (size_t i = 0; i < ARRAY_SIZE(hints); i++)
                 if ((!hints[i].step || strcmp(hints[i].step, failure->step) == 0) &&
                     hints[i].error == failure->error) {

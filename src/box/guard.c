@@ -157,7 +157,8 @@ static int open_existing(struct child *child, const struct seccomp_notif *call,
                 open_special(child, call, path, flags, st);
                 return 1;
         }
-        fd = openat(path->parent, path->name, flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        fd = openat(path->parent, path->name,
+                    flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
         if (fd < 0)
                 return errno == ELOOP || errno == ENOENT ? -EAGAIN : -errno;
         if (fstat(fd, &now) < 0 || !S_ISREG(now.st_mode)) {

@@ -29,8 +29,8 @@ bool guard_serve(struct child *child, const struct seccomp_notif *call);
 struct guard_path {
         int parent;
         char name[NAME_MAX + 1];
-        char text[PATH_MAX];      /* the whole, as the box sees it */
-        bool slash;               /* it was written with a slash behind it */
+        char text[PATH_MAX]; /* the whole, as the box sees it */
+        bool slash;          /* it was written with a slash behind it */
 };
 
 int guard_read(const struct seccomp_notif *call, uint64_t address, void *room, size_t size);

@@ -135,33 +135,34 @@ static int place_of(int fd, char *room, size_t size)
 }
 
 int guard_resolve_from(struct child *child, const struct seccomp_notif *call, int base,
-                       const char *given, struct guard_path *ret)
+                       const char *path, struct guard_path *ret)
 {
         struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
                                 .resolve = RESOLVE_NO_MAGICLINKS };
-        char path[PATH_MAX];
+        char room[PATH_MAX];
         char *slash;
         size_t n;
         int r;
 
         ret->parent = -1;
-        text_copy(path, sizeof(path), given);
-        if (!*path)
+        ret->text[0] = '\0';
+        text_copy(room, sizeof(room), path);
+        if (!*room)
                 return -ENOENT;
-        mean_the_caller(child, call, path, sizeof(path));
-        n = strlen(path);
-        ret->slash = n > 1 && path[n - 1] == '/';
-        while (n > 1 && path[n - 1] == '/')
-                path[--n] = '\0';
-        slash = strrchr(path, '/');
-        if (strlen(slash ? slash + 1 : path) > NAME_MAX)
+        mean_the_caller(child, call, room, sizeof(room));
+        n = strlen(room);
+        ret->slash = n > 1 && room[n - 1] == '/';
+        while (n > 1 && room[n - 1] == '/')
+                room[--n] = '\0';
+        slash = strrchr(room, '/');
+        if (strlen(slash ? slash + 1 : room) > NAME_MAX)
                 return -ENAMETOOLONG;
-        text_copy(ret->name, sizeof(ret->name), slash ? slash + 1 : path);
+        text_copy(ret->name, sizeof(ret->name), slash ? slash + 1 : room);
         if (!*ret->name) /* the root itself */
                 text_copy(ret->name, sizeof(ret->name), ".");
         if (slash)
-                slash[slash == path ? 1 : 0] = '\0';
-        ret->parent = (int)syscall(SYS_openat2, base, slash ? path : ".", &how, sizeof(how));
+                slash[slash == room ? 1 : 0] = '\0';
+        ret->parent = (int)syscall(SYS_openat2, base, slash ? room : ".", &how, sizeof(how));
         if (ret->parent < 0)
                 return -errno;
         r = place_of(ret->parent, ret->text, sizeof(ret->text));
@@ -186,6 +187,7 @@ int guard_resolve(struct child *child, const struct seccomp_notif *call, int dir
         int r;
 
         ret->parent = -1;
+        ret->text[0] = '\0';
         r = guard_read_text(call, address, path, sizeof(path));
         if (r < 0)
                 return r;

@@ -3,8 +3,8 @@
  * Sockets. Binding one to a path makes a name, which must not be a protected one.
  *
  * Connections: a box may connect to sockets that it could have made itself: in its own network, or
- * at a path that it may write. A socket on a tree that is shown read-only belongs to the host, and a
- * read-only mount does not keep anyone from talking to it.
+ * at a path that it may write. A socket on a tree that is shown read-only belongs to the host, and
+ * a read-only mount does not keep anyone from talking to it.
  */
 #include <arpa/inet.h>
 #include <fcntl.h>

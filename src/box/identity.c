@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Fence: ids. The box is one unprivileged host id, known inside as PLAN_BOX_ID. */
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
@@ -21,8 +22,9 @@ static int offer_to_oom_killer(struct child *child)
  * is host root without any capability outside its new user namespace. */
 int box_enter_identity(struct child *child)
 {
+        struct pollfd fds[2] = { { .fd = child->ids, .events = POLLIN },
+                                 { .fd = child->warden, .events = POLLIN } };
         char byte;
-        ssize_t n;
         int r;
 
         child->host_proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -31,11 +33,11 @@ int box_enter_identity(struct child *child)
         r = offer_to_oom_killer(child);
         if (r < 0)
                 return r;
-        do
-                n = read(child->ids, &byte, 1);
-        while (n < 0 && errno == EINTR);
-        if (n != 1)
-                return step_failed(child, "wait for the id maps", NULL, n < 0 ? errno : EPIPE);
+        /* Both: the pipe's other end is open in this very process as well. */
+        while (poll(fds, 2, -1) < 0 && errno == EINTR)
+                ;
+        if (!(fds[0].revents & POLLIN) || read(child->ids, &byte, 1) != 1)
+                return step_failed(child, "wait for the id maps", NULL, EPIPE);
         child->ids = base_close(child->ids);
 
         /* Raw calls: the wrappers of the C library would talk to threads that are not here. */

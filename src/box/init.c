@@ -60,8 +60,8 @@ static _Noreturn void end(struct child *child, enum box_verdict verdict)
                         note_status(child, pid, status);
         getrusage(RUSAGE_CHILDREN, &child->page->usage);
         child->page->ended = init_now();
-        tell(child, child->page->failure.step && !child->page->exec_failed ? BOX_FAILED
-                                                                          : BOX_ENDED);
+        tell(child,
+             child->page->failure.step && !child->page->exec_failed ? BOX_FAILED : BOX_ENDED);
         /* In the test build that leaves the killing out, stay until the warden ends the box. */
         while (!box_fence(FENCE_TREE_KILL) && recv(child->control, &status, 1, 0) > 0)
                 ;
@@ -111,19 +111,22 @@ static _Noreturn void live(struct child *child, int signals)
         enum box_verdict verdict = BOX_OK;
         bool watching = false; /* from the word to go, which the warden sends here as well */
         uint64_t next = 0;
-        char order[2];
+        char order[2] = { 0 };
 
         for (;;) {
                 uint64_t now = init_now();
                 struct timespec wait;
 
-                if (watching && now >= next)
+                if (verdict == BOX_OK && watching && now >= next)
                         verdict = watch_tree(child, now, &next);
                 if (verdict != BOX_OK)
                         end(child, verdict);
                 wait = (struct timespec){ .tv_nsec = next > now ? (long)(next - now) : 0 };
-                if (ppoll(fds, N_WATCHED, watching ? &wait : NULL, NULL) < 0 && errno != EINTR)
+                if (ppoll(fds, N_WATCHED, watching ? &wait : NULL, NULL) < 0) {
+                        if (errno == EINTR)
+                                continue;
                         end(child, BOX_OK);
+                }
                 if (fds[WARDEN].revents ||
                     (fds[CONTROL].revents && recv(child->control, order, 2, 0) <= 0))
                         syscall(SYS_exit_group, 0);
@@ -170,8 +173,10 @@ _Noreturn void box_init(struct child *child)
                         r = step_failed(child, "watch for signals", NULL, errno);
         }
         if (r == 0) {
-                descriptor_keep(0, (int[]){ child->control, child->warden, child->pair[0],
-                                            child->proc, signals }, 5);
+                descriptor_keep(0,
+                                (int[]){ child->control, child->warden, child->pair[0], child->proc,
+                                         signals },
+                                5);
                 r = release_main(child);
         }
         if (r < 0)

@@ -75,7 +75,8 @@ static uint64_t now(void)
 /* Execute the program, looking for it along the box's own PATH when its name has no slash. */
 static int execute(struct child *child)
 {
-        char *const *argv = child->page->spec.argv, *const *environment = child->page->spec.environment;
+        char *const *argv = child->page->spec.argv, *const *environment =
+                                                            child->page->spec.environment;
         const char *path = NULL;
         char candidate[4096];
         int error = ENOENT;

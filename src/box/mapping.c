@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -58,14 +59,18 @@ int mapping_open(uid_t owner_uid, gid_t owner_gid, uid_t box_uid, gid_t box_gid)
         };
         siginfo_t info;
         char path[64];
-        pid_t pid;
+        pid_t pid, parent;
 
+        parent = getpid();
         pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
         if (pid < 0)
                 return -errno;
-        if (pid == 0)
-                for (;;)
+        if (pid == 0) { /* holds the namespace until it is killed, or the warden is */
+                syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+                while (syscall(SYS_getppid) == parent)
                         syscall(SYS_pause);
+                syscall(SYS_exit_group, 0);
+        }
         r = mapping_write(pid, false, owner_uid, box_uid, owner_gid, box_gid);
         if (r == 0) {
                 snprintf(path, sizeof(path), "/proc/%d/ns/user", pid);

@@ -23,8 +23,8 @@ static const char *const masked_directories[] = { "acpi", "asound", "scsi" };
 /* What only the host's root may read: of matter where the box's host id is root's, in a container
  * that has no other to give. */
 static const char *const masked_from_root[] = {
-        "kcore",    "kmsg",       "timer_list", "vmallocinfo", "slabinfo",
-        "iomem",    "kpagecount", "kpageflags", "kpagecgroup", "sysrq-trigger",
+        "kcore", "kmsg",       "timer_list", "vmallocinfo", "slabinfo",
+        "iomem", "kpagecount", "kpageflags", "kpagecgroup", "sysrq-trigger",
 };
 
 /* Limits that a box's user namespace has for itself. The first one is a second fence: without
@@ -40,8 +40,8 @@ static const struct {
 static int set_namespace_limits(struct child *child)
 {
         for (size_t i = 0; i < ARRAY_SIZE(namespace_limits); i++) {
-                _cleanup_fd_ int fd = openat(child->proc, namespace_limits[i].path,
-                                             O_WRONLY | O_CLOEXEC);
+                _cleanup_fd_ int fd =
+                        openat(child->proc, namespace_limits[i].path, O_WRONLY | O_CLOEXEC);
 
                 if (fd < 0 && errno == ENOENT)
                         continue; /* a kernel built without this limit */
@@ -88,7 +88,7 @@ static int mask_all(struct child *child, const struct place *file, const struct 
 /* Something empty of each kind is made in /run, copied over what is masked, and taken away. */
 static int mask_proc(struct child *child)
 {
-        struct place file, directory;
+        struct place file = { -1, "", false }, directory = { -1, "", false };
         int r;
 
         r = root_make(child, "/run/.file", false, &file);
@@ -146,9 +146,9 @@ int box_mount_proc(struct child *child)
                 r = mask_proc(child);
         if (r < 0)
                 return r;
-        if (box_fence(FENCE_READONLY) && syscall(SYS_mount_setattr, child->proc, "",
-                                                 AT_EMPTY_PATH | AT_RECURSIVE, &attr,
-                                                 sizeof(attr)) < 0)
+        if (box_fence(FENCE_READONLY) &&
+            syscall(SYS_mount_setattr, child->proc, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr,
+                    sizeof(attr)) < 0)
                 return step_failed(child, "make /proc read-only", NULL, errno);
         return 0;
 }

@@ -109,7 +109,8 @@ static int open_parent(struct child *child, const char *path, size_t length)
                 if (path == end)
                         break;
                 if (n >= sizeof(name))
-                        return step_failed(child, "open a directory on the way", path, ENAMETOOLONG);
+                        return step_failed(child, "open a directory on the way", path,
+                                           ENAMETOOLONG);
                 memcpy(name, path, n);
                 name[n] = '\0';
                 next = open_beneath(parent, name, O_PATH | O_DIRECTORY);
@@ -177,8 +178,8 @@ int root_make(struct child *child, const char *path, bool directory, struct plac
 int root_attach(struct child *child, int tree, const struct place *place)
 {
         /* One name below a descriptor, its own link not followed: there is nothing to resolve. */
-        if (syscall(SYS_move_mount, tree, "", place->parent, place->name,
-                    MOVE_MOUNT_F_EMPTY_PATH) < 0)
+        if (syscall(SYS_move_mount, tree, "", place->parent, place->name, MOVE_MOUNT_F_EMPTY_PATH) <
+            0)
                 return step_failed(child, "mount", place->name, errno);
         return 0;
 }
@@ -258,8 +259,8 @@ static int add_file(struct child *child, const struct plan_step *step)
                 return r;
         if (!place.own)
                 return step_failed(child, "make a file", step->target, EROFS);
-        fd = openat(place.parent, place.name,
-                    O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0444);
+        fd = openat(place.parent, place.name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW,
+                    0444);
         if (fd < 0 || fd_write_all(fd, step->text, strlen(step->text)) < 0)
                 return step_failed(child, "make a file", step->target, errno);
         return 0;

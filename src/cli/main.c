@@ -86,5 +86,6 @@ int main(int argc, char **argv)
                 if (strcmp(argv[1], verbs[i].name) == 0)
                         return verbs[i].run(argc - 1, argv + 1);
         return cli_fail("there is no verb \"%s\"; the verbs are run, doctor and policy "
-                        "(see callbox --help)", argv[1]);
+                        "(see callbox --help)",
+                        argv[1]);
 }

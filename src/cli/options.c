@@ -121,8 +121,8 @@ static json_t *section_of(struct options *options, const char *section)
 /* Remember which option a place in the JSON comes from. `index` < 0: not in a list. */
 static int remember(struct options *options, const struct option *option, long index)
 {
-        void *origins = reallocarray(options->origins, options->n_origins + 1,
-                                     sizeof(*options->origins));
+        void *origins =
+                reallocarray(options->origins, options->n_origins + 1, sizeof(*options->origins));
         char suffix[32] = "";
 
         if (!origins)
@@ -280,7 +280,7 @@ static int take(struct options *options, const struct option *option, const char
 
 int options_take(struct options *options, int argc, char **argv, int *index, cbx_error *error)
 {
-        const char *value;
+        const char *value = NULL;
         int r;
 
         for (size_t i = 0; i < ARRAY_SIZE(flags); i++)
@@ -333,7 +333,8 @@ static int merge(struct options *options, json_t *base, const json_t *over, cons
         const char *key;
         json_t *value;
 
-        json_object_foreach((json_t *)over, key, value) {
+        json_object_foreach((json_t *)over, key, value)
+        {
                 json_t *old = json_object_get(base, key);
                 char where[128];
 

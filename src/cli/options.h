@@ -6,15 +6,15 @@
 #include "cli/cli.h"
 
 struct options {
-        json_t *policy;      /* what the options say, as a policy document */
-        char *file;          /* --policy */
-        bool workspace;      /* --workspace was given */
-        char **unprotect;    /* --unprotect; NULL-terminated */
+        json_t *policy;   /* what the options say, as a policy document */
+        char *file;       /* --policy */
+        bool workspace;   /* --workspace was given */
+        char **unprotect; /* --unprotect; NULL-terminated */
         size_t n_unprotect;
         struct {
                 char *where; /* JSON path */
                 char option[32];
-        } *origins;
+        } * origins;
         size_t n_origins;
 };
 

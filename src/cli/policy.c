@@ -7,8 +7,6 @@
 #include "cli/options.h"
 #include "policy_schema.h" /* policy_schema_text, written by the build */
 
-extern char **environ;
-
 static const char help[] =
         "Usage: callbox policy check FILE\n"
         "       callbox policy show [OPTIONS] [FILE]\n"
@@ -65,11 +63,15 @@ static int parse(struct options *options, int argc, char **argv, cbx_error *erro
                 if (r > 0)
                         continue;
                 if (argv[index][0] == '-')
-                        return error_set(error, -EINVAL, "", "there is no option \"%s\" (see callbox "
-                                                             "policy --help)", argv[index]);
+                        return error_set(error, -EINVAL, "",
+                                         "there is no option \"%s\" (see callbox "
+                                         "policy --help)",
+                                         argv[index]);
                 if (options->file)
-                        return error_set(error, -EINVAL, "", "only one file can be given, not also "
-                                                             "\"%s\"", argv[index]);
+                        return error_set(error, -EINVAL, "",
+                                         "only one file can be given, not also "
+                                         "\"%s\"",
+                                         argv[index]);
                 options->file = strdup(argv[index++]);
                 if (!options->file)
                         return error_oom(error);

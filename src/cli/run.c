@@ -15,8 +15,6 @@
 #include "cli/spec.h"
 #include "warden/call.h"
 
-extern char **environ;
-
 static const char help[] =
         "Usage: callbox run [OPTIONS] [--] PROGRAM [ARG...]\n"
         "\n"
@@ -145,8 +143,10 @@ static int parse(struct run *run, int argc, char **argv, cbx_error *error)
 /* Directories that are too much to show without being asked, or are the box's own. */
 static bool too_much(const char *directory)
 {
-        static const char *const exact[] = { "/", "/tmp", "/var/tmp", "/var", "/home", "/root",
-                                             "/boot", "/run", "/opt", "/srv", "/mnt", "/media" };
+        static const char *const exact[] = {
+                "/",     "/tmp", "/var/tmp", "/var", "/home", "/root",
+                "/boot", "/run", "/opt",     "/srv", "/mnt",  "/media"
+        };
         static const char *const trees[] = { "/etc", "/proc", "/sys", "/dev", "/usr", "/run" };
         const char *home = getenv("HOME");
         size_t n = strlen(directory);
@@ -190,7 +190,9 @@ static int set_limits(const struct run *run, cbx_policy *policy, cbx_error *erro
 
 static int open_signals(void)
 {
-        static const int passed[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH };
+        static const int passed[] = {
+                SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH
+        };
         sigset_t mask;
 
         sigemptyset(&mask);
@@ -250,8 +252,9 @@ static void hint_at_program(const struct run *run, cbx_error *error)
 
         if (strchr(name, '/')) {
                 if (access(name, X_OK) == 0)
-                        error_hint(error, "the file is on the host, but the box does not show it, or "
-                                          "its interpreter: add --read for its directory");
+                        error_hint(error,
+                                   "the file is on the host, but the box does not show it, or "
+                                   "its interpreter: add --read for its directory");
                 return;
         }
         while (path && *path) {
@@ -262,9 +265,10 @@ static void hint_at_program(const struct run *run, cbx_error *error)
                     access(candidate, X_OK) == 0 && realpath(candidate, real)) {
                         char *slash = strrchr(real, '/');
 
-                        error_hint(error, "the host has it as %s, which the box does not show: add "
-                                          "--read %.*s", real,
-                                   slash == real ? 1 : (int)(slash - real), real);
+                        error_hint(error,
+                                   "the host has it as %s, which the box does not show: add "
+                                   "--read %.*s",
+                                   real, slash == real ? 1 : (int)(slash - real), real);
                         return;
                 }
                 path += n + (path[n] == ':');
@@ -276,7 +280,8 @@ static void print_denials(const struct report *report, bool explain)
         json_t *denial;
         size_t i;
 
-        json_array_foreach(report->denials, i, denial) {
+        json_array_foreach(report->denials, i, denial)
+        {
                 const char *kind = json_string_value(json_object_get(denial, "kind"));
                 const char *allow = json_string_value(json_object_get(denial, "allow"));
                 json_int_t count = json_integer_value(json_object_get(denial, "count"));
@@ -347,8 +352,10 @@ static void warn_of_variables(const struct run *run, struct report *report)
 
                 snprintf(name, sizeof(name), "%.*s", (int)strcspn(*variable, "="), *variable);
                 if (policy_variable_is_risky(name))
-                        report_warn(report, "%s is set in the box by the spec; it can make "
-                                            "programs load code", name);
+                        report_warn(report,
+                                    "%s is set in the box by the spec; it can make "
+                                    "programs load code",
+                                    name);
         }
 }
 
@@ -417,8 +424,8 @@ static int run_call(struct run *run, struct report *report)
 /* Opened before anything runs: a report that cannot be written is no reason to have run. */
 static int open_report_file(struct run *run, cbx_error *error)
 {
-        run->report_fd = open(run->report_file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY,
-                              0666);
+        run->report_fd =
+                open(run->report_file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
         if (run->report_fd < 0)
                 return error_set(error, -errno, "--report", "cannot write %s: %s", run->report_file,
                                  strerror(errno));
@@ -457,7 +464,7 @@ int cli_run(int argc, char **argv)
         if (r == 0 && run.report_file)
                 r = open_report_file(&run, &report.error);
         if (r == 0)
-                r = run_call(&run, &report);
+                (void)run_call(&run, &report);
         code = tell(&run, &report);
         base_close(run.report_fd);
         report_free(&report);

@@ -119,7 +119,8 @@ static int read_environment(json_t *value, const struct json_place *at, cbx_erro
         spec->environment = calloc(json_object_size(value) + 1, sizeof(char *));
         if (!spec->environment)
                 return error_oom(error);
-        json_object_foreach(value, name, item) {
+        json_object_foreach(value, name, item)
+        {
                 struct json_place place = { .parent = at, .key = name };
                 int r = json_read_string(item, &place, error, &text);
 

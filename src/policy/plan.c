@@ -102,8 +102,8 @@ static char *descriptor_path(int fd)
         return strdup(path);
 }
 
-int plan_add_tree(struct plan *plan, int dirfd, const char *host, const char *target,
-                  bool writable, const char *where)
+int plan_add_tree(struct plan *plan, int dirfd, const char *host, const char *target, bool writable,
+                  const char *where)
 {
         _cleanup_fd_ int fd = openat(dirfd, host, O_PATH | O_CLOEXEC);
         _cleanup_free_ char *source = NULL;

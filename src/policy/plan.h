@@ -39,12 +39,12 @@ struct plan_step {
         bool directory;
         /* PLAN_TREE: */
         bool writable;
-        char *source;  /* canonical host path */
-        int fd;        /* O_PATH */
-        dev_t device;  /* what it was when it was resolved: the box refuses anything else */
-        ino_t inode;   /* ... */
-        bool map;      /* make it belong to the box's own id (root only) */
-        uid_t uid;     /* its owner on the host */
+        char *source; /* canonical host path */
+        int fd;       /* O_PATH */
+        dev_t device; /* what it was when it was resolved: the box refuses anything else */
+        ino_t inode;  /* ... */
+        bool map;     /* make it belong to the box's own id (root only) */
+        uid_t uid;    /* its owner on the host */
         gid_t gid;
         uint64_t size; /* PLAN_TMPFS */
 };
@@ -86,10 +86,10 @@ struct plan {
 };
 
 struct plan_options {
-        bool explain;            /* record refused paths and connections */
-        const char *directory;   /* where relative paths start; NULL: the current directory */
-        char **environment;      /* the caller's */
-        const char *pass_all;    /* unfenced test build only */
+        bool explain;          /* record refused paths and connections */
+        const char *directory; /* where relative paths start; NULL: the current directory */
+        char **environment;    /* the caller's */
+        const char *pass_all;  /* unfenced test build only */
 };
 
 /* Compile a policy. error->where names the rule that cannot be kept on this host. */
@@ -113,8 +113,8 @@ int plan_add_files(struct plan *plan, const struct plan_options *options, cbx_er
 struct plan_step *plan_add_step(struct plan *plan, enum plan_kind kind, const char *target,
                                 const char *text);
 /* Resolve a host path once and add it as a tree; 0, or a negative errno with nothing added. */
-int plan_add_tree(struct plan *plan, int dirfd, const char *host, const char *target,
-                  bool writable, const char *where);
+int plan_add_tree(struct plan *plan, int dirfd, const char *host, const char *target, bool writable,
+                  const char *where);
 /* The environment block (plan_environment.c). */
 int plan_set_environment(struct plan *plan, const struct plan_options *options, cbx_error *error);
 

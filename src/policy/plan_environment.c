@@ -21,7 +21,7 @@ static const struct {
 static const struct {
         const char *name, *value;
 } given[] = {
-        { "HOME", PLAN_HOME },     { "TMPDIR", "/tmp" },         { "USER", PLAN_BOX_NAME },
+        { "HOME", PLAN_HOME },        { "TMPDIR", "/tmp" },   { "USER", PLAN_BOX_NAME },
         { "LOGNAME", PLAN_BOX_NAME }, { "SHELL", "/bin/sh" },
 };
 
@@ -76,8 +76,8 @@ static int set_policy_variables(struct plan *plan, struct block *block, char **e
 
         for (size_t i = 0; r == 0 && i < plan->policy->n_variables; i++) {
                 const struct policy_variable *variable = &plan->policy->variables[i];
-                const char *value = variable->value ? variable->value
-                                                    : lookup(environment, variable->name);
+                const char *value =
+                        variable->value ? variable->value : lookup(environment, variable->name);
 
                 if (!value)
                         continue;
@@ -85,8 +85,8 @@ static int set_policy_variables(struct plan *plan, struct block *block, char **e
                 if (r == 0 && policy_variable_is_risky(variable->name))
                         r = plan_warn(plan,
                                       "%s is %s the box by the policy; it can make programs "
-                                      "load code", variable->name,
-                                      variable->value ? "set in" : "passed into");
+                                      "load code",
+                                      variable->name, variable->value ? "set in" : "passed into");
         }
         return r;
 }

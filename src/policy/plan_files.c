@@ -79,8 +79,7 @@ static bool open_to_others(const struct plan_step *step)
         return fstat(step->fd, &st) == 0 && (st.st_mode & wanted) == wanted;
 }
 
-static int add_shown(struct plan *plan, int dirfd, const struct policy_path *rule,
-                     cbx_error *error)
+static int add_shown(struct plan *plan, int dirfd, const struct policy_path *rule, cbx_error *error)
 {
         struct plan_step *step;
         int r;

@@ -41,9 +41,10 @@ int guarantee_from_str(const char *name);            /* or -EINVAL */
 struct policy_path {
         enum policy_access access;
         bool workspace; /* POLICY_WRITE only: protected names hold in it */
-        char *host;     /* on the host; absolute, or relative to the caller's directory; NULL for tmpfs */
-        char *box;      /* absolute, in the box; NULL: the same place as on the host */
-        uint64_t size;  /* POLICY_TMPFS only */
+        char *host; /* on the host; absolute, or relative to the caller's directory; NULL for tmpfs
+                     */
+        char *box;  /* absolute, in the box; NULL: the same place as on the host */
+        uint64_t size; /* POLICY_TMPFS only */
         char *where;
 };
 
@@ -61,8 +62,8 @@ struct policy_limits {
         uint64_t file_size;  /* bytes, each file */
         uint64_t open_files; /* descriptors, each process */
         uint64_t tmp_size;   /* bytes, /tmp and /dev/shm each */
-        uint64_t output;     /* bytes written to stdout and stderr together; then the call is ended */
-        uint64_t capture;    /* bytes kept of each stream, head and tail */
+        uint64_t output;  /* bytes written to stdout and stderr together; then the call is ended */
+        uint64_t capture; /* bytes kept of each stream, head and tail */
 };
 
 struct cbx_policy {

@@ -25,8 +25,8 @@ int syscalls_compile(const cbx_policy *policy, unsigned variant, cbx_error *erro
                      struct sock_filter **ret_own);
 
 /* Fill a libseccomp context: used by the above and by the build-time generator. */
-int syscalls_build(scmp_filter_ctx context, unsigned variant, char *const *allow,
-                   char *const *deny, cbx_error *error);
+int syscalls_build(scmp_filter_ctx context, unsigned variant, char *const *allow, char *const *deny,
+                   cbx_error *error);
 
 /* What a refused call is answered with. Async-signal-safe. */
 int syscalls_errno(uint32_t arch, int number);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Fill a libseccomp context with a box's rules. Linked into callbox and its build-time generator. */
+/* Fill a libseccomp context with a box's rules. Linked into callbox and its build-time generator.
+ */
 #include <fcntl.h>
 #include <linux/netlink.h>
 #include <sched.h>
@@ -11,8 +12,8 @@
 #include "policy/syscalls_table.h"
 
 #define NAMESPACE_FLAGS                                                                            \
-        (CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC |                \
-         CLONE_NEWUTS | CLONE_NEWCGROUP)
+        (CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | \
+         CLONE_NEWCGROUP)
 #ifndef CLONE_NEWTIME
 #define CLONE_NEWTIME 0x00000080
 #endif
@@ -23,8 +24,8 @@
 
 /* Our own set-up makes these calls after the filter is loaded and before the program starts. */
 static const char *const needed[] = {
-        "execve", "sendmsg", "recvmsg", "close_range", "dup3", "chdir", "exit_group",
-        "rt_sigprocmask", "setsid", "openat", "ioctl", "close", "prlimit64",
+        "execve",         "sendmsg", "recvmsg", "close_range", "dup3",  "chdir",     "exit_group",
+        "rt_sigprocmask", "setsid",  "openat",  "ioctl",       "close", "prlimit64",
 };
 
 static bool listed(const char *name, char *const *list)
@@ -74,7 +75,8 @@ static bool watched(const struct rules *rules, const char *name)
         if ((rules->variant & SYSCALLS_GUARDED) &&
             in_table(name, syscalls_naming, ARRAY_SIZE(syscalls_naming)))
                 return true;
-        if ((rules->variant & (SYSCALLS_SOCKETS | SYSCALLS_EXPLAIN)) && strcmp(name, "connect") == 0)
+        if ((rules->variant & (SYSCALLS_SOCKETS | SYSCALLS_EXPLAIN)) &&
+            strcmp(name, "connect") == 0)
                 return true;
         return (rules->variant & SYSCALLS_EXPLAIN) &&
                in_table(name, syscalls_looking, ARRAY_SIZE(syscalls_looking));
@@ -117,10 +119,9 @@ static int add_sockets(struct rules *rules)
                 for (size_t j = 0;
                      r == 0 && (rules->variant & SYSCALLS_SOCKETS) && j < ARRAY_SIZE(kinds); j++)
                         r = add_rule(rules, SCMP_ACT_ALLOW, makers[i], 2,
-                                     (struct scmp_arg_cmp[]){
-                                             SCMP_A0(SCMP_CMP_EQ, AF_UNIX),
-                                             SCMP_A1(SCMP_CMP_MASKED_EQ, 0xf,
-                                                     (scmp_datum_t)kinds[j]) });
+                                     (struct scmp_arg_cmp[]){ SCMP_A0(SCMP_CMP_EQ, AF_UNIX),
+                                                              SCMP_A1(SCMP_CMP_MASKED_EQ, 0xf,
+                                                                      (scmp_datum_t)kinds[j]) });
         }
         return r;
 }
@@ -196,7 +197,8 @@ static int add_named(struct rules *rules)
                 if (in_table(rules->deny[i], needed, ARRAY_SIZE(needed)))
                         return error_set(rules->error, -EINVAL, where,
                                          "%s cannot be denied: the box needs it to start the "
-                                         "program", rules->deny[i]);
+                                         "program",
+                                         rules->deny[i]);
         }
         for (size_t i = 0; rules->allow && rules->allow[i]; i++) {
                 snprintf(where, sizeof(where), "syscalls.allow[%zu]", i);
@@ -218,8 +220,8 @@ static int add_named(struct rules *rules)
         return 0;
 }
 
-int syscalls_build(scmp_filter_ctx context, unsigned variant, char *const *allow,
-                   char *const *deny, cbx_error *error)
+int syscalls_build(scmp_filter_ctx context, unsigned variant, char *const *allow, char *const *deny,
+                   cbx_error *error)
 {
         struct rules rules = { context, variant, allow, deny, error };
         int r;

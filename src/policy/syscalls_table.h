@@ -3,6 +3,8 @@
 #ifndef POLICY_SYSCALLS_TABLE_H
 #define POLICY_SYSCALLS_TABLE_H
 
+/* clang-format off */
+
 /* Allowed whatever their arguments. */
 static const char *const syscalls_allowed[] = {
         /* files by descriptor */
@@ -101,5 +103,7 @@ static const char *const syscalls_refused[] = {
         "uselib", "_sysctl", "sysfs", "personality", "move_pages", "migrate_pages",
         "set_mempolicy_home_node",
 };
+
+/* clang-format on */
 
 #endif

@@ -12,7 +12,7 @@
 
 #define CHUNK (64 * 1024)
 #define SETUP_LIMIT (10 * NSEC_PER_SEC)  /* to get a box ready */
-#define LEAVE_GRACE (5 * NSEC_PER_SEC)  /* for a program that was asked to go */
+#define LEAVE_GRACE (5 * NSEC_PER_SEC)   /* for a program that was asked to go */
 #define KILL_GRACE (2 * NSEC_PER_SEC)    /* for killed processes to go */
 #define FLUSH_GRACE (30 * NSEC_PER_MSEC) /* for the caller to take output after a forced end */
 #define FOREVER UINT64_MAX
@@ -119,8 +119,8 @@ static bool stream_flush(struct call *call, struct call_stream *stream)
 
 static void stream_writable(struct call *call, struct call_watch *target, uint32_t events)
 {
-        struct call_stream *stream = target == &call->streams[0].target ? &call->streams[0]
-                                                                        : &call->streams[1];
+        struct call_stream *stream =
+                target == &call->streams[0].target ? &call->streams[0] : &call->streams[1];
 
         (void)events;
         if (stream_flush(call, stream)) {
@@ -166,8 +166,8 @@ static size_t sanitized(struct call_stream *stream, size_t length)
 
 static void stream_readable(struct call *call, struct call_watch *source, uint32_t events)
 {
-        struct call_stream *stream = source == &call->streams[0].source ? &call->streams[0]
-                                                                        : &call->streams[1];
+        struct call_stream *stream =
+                source == &call->streams[0].source ? &call->streams[0] : &call->streams[1];
         size_t length;
         ssize_t n;
 
@@ -356,8 +356,8 @@ static void watch_box(struct call *call)
         watch(call, &call->control, EPOLLIN);
         watch(call, &call->init, EPOLLIN);
         if (call->spec->tty) {
-                call->terminal = (struct call_watch){ .fd = call->box.start,
-                                                      .ready = terminal_ready };
+                call->terminal =
+                        (struct call_watch){ .fd = call->box.start, .ready = terminal_ready };
                 watch(call, &call->terminal, EPOLLIN);
         } else if (call->input.box >= 0) {
                 watch(call, &call->input_box, EPOLLOUT);
@@ -370,12 +370,17 @@ int call_start(struct call *call, int epoll, const struct plan *plan, const stru
         const char *cgroup;
         int r;
 
-        *call = (struct call){ .epoll = epoll, .plan = plan, .spec = spec, .report = report,
-                               .box = BOX_INIT, .cgroup = CGROUP_INIT };
+        *call = (struct call){ .epoll = epoll,
+                               .plan = plan,
+                               .spec = spec,
+                               .report = report,
+                               .box = BOX_INIT,
+                               .cgroup = CGROUP_INIT };
         call->input.box = -1;
         call->streams[0].source.fd = call->streams[1].source.fd = -1;
         call->begun = time_now();
-        /* A first look no later than the wall limit; it is counted from the start once there is one. */
+        /* A first look no later than the wall limit; it is counted from the start once there is
+         * one. */
         call->deadline = MIN(call->begun + SETUP_LIMIT, wall_end(call, call->begun));
         call->cancel_at = FOREVER;
         clock_gettime(CLOCK_REALTIME, &report->started_at);
@@ -461,7 +466,8 @@ void call_expire(struct call *call, uint64_t now)
                 for (int i = 0; i < 2; i++)
                         if (call->streams[i].source.fd >= 0)
                                 stream_close(call, &call->streams[i]);
-                report_warn(call->report, "output that the caller did not read in time was dropped");
+                report_warn(call->report,
+                            "output that the caller did not read in time was dropped");
                 return;
         }
         call->deadline = FOREVER;
@@ -571,9 +577,9 @@ static void write_report(struct call *call)
                 report->cpu_user = usage.cpu_user;
                 report->cpu_system = usage.cpu_system;
         }
-        report->guarantees = guarantees_to_json(call->plan, page->landlock_abi,
-                                                call->cgroup.fd >= 0 ? "cgroup v2, own subtree"
-                                                                     : NULL);
+        report->guarantees =
+                guarantees_to_json(call->plan, page->landlock_abi,
+                                   call->cgroup.fd >= 0 ? "cgroup v2, own subtree" : NULL);
         for (size_t i = 0; i < call->plan->n_warnings; i++)
                 report_warn(report, "%s", call->plan->warnings[i]);
 }

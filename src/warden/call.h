@@ -60,10 +60,10 @@ struct call {
         uint64_t begun;
         uint64_t deadline;  /* of whatever comes next */
         uint64_t cancel_at; /* when patience with a program that was asked to go is over */
-        bool ended;        /* init has reported, or is dead */
-        bool forced;       /* by a limit, or by the caller */
+        bool ended;         /* init has reported, or is dead */
+        bool forced;        /* by a limit, or by the caller */
         enum reason forced_reason;
-        bool dead;         /* init is gone: nothing of the box is left */
+        bool dead; /* init is gone: nothing of the box is left */
         bool done;
 };
 

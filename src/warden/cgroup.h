@@ -15,7 +15,10 @@ struct cgroup {
         char name[64];
 };
 
-#define CGROUP_INIT { .parent = -1, .fd = -1 }
+#define CGROUP_INIT                                                                                \
+        {                                                                                          \
+                .parent = -1, .fd = -1                                                             \
+        }
 
 struct cgroup_usage {
         uint64_t memory_peak, cpu_user, cpu_system; /* bytes, nanoseconds; 0: unknown */

@@ -25,8 +25,9 @@ static const char *kept_by(const struct plan *plan, enum guarantee guarantee, in
         case GUARANTEE_ENVIRONMENT:
                 return "own environment block";
         case GUARANTEE_MEMORY:
-                return !limits->memory ? NULL : cgroup ? "cgroup memory.max"
-                                                       : "sampling by init, RLIMIT_DATA";
+                return !limits->memory ? NULL
+                       : cgroup        ? "cgroup memory.max"
+                                       : "sampling by init, RLIMIT_DATA";
         case GUARANTEE_PIDS:
                 return !limits->processes ? NULL
                        : cgroup           ? "cgroup pids.max, RLIMIT_NPROC"
@@ -63,12 +64,12 @@ json_t *guarantees_to_json(const struct plan *plan, int landlock_abi, const char
         for (int i = 0; array && i < GUARANTEE_MAX_; i++) {
                 enum guarantee guarantee = (enum guarantee)i;
                 const char *by = kept_by(plan, guarantee, landlock_abi, cgroup, room, sizeof(room));
-                const char *absent = not_asked(plan, guarantee) ? "not asked for"
-                                                                : "not available here";
+                const char *absent =
+                        not_asked(plan, guarantee) ? "not asked for" : "not available here";
 
-                json_array_append_new(array, json_pack("{s:s, s:b, s:s}", "name",
-                                                       guarantee_str(guarantee), "enforced",
-                                                       by != NULL, "by", by ? by : absent));
+                json_array_append_new(array,
+                                      json_pack("{s:s, s:b, s:s}", "name", guarantee_str(guarantee),
+                                                "enforced", by != NULL, "by", by ? by : absent));
         }
         return array;
 }
@@ -77,8 +78,9 @@ static const struct {
         enum guarantee guarantee;
         const char *hint;
 } fixes[] = {
-        { GUARANTEE_LANDLOCK, "use a kernel built with Landlock (Linux 5.13 or newer) that has it in "
-                              "its lsm= list" },
+        { GUARANTEE_LANDLOCK,
+          "use a kernel built with Landlock (Linux 5.13 or newer) that has it in "
+          "its lsm= list" },
         { GUARANTEE_CGROUP, "give callbox a cgroup v2 subtree of its own, for example: systemd-run "
                             "--user --scope -p Delegate=yes callbox run ..." },
 };
@@ -93,8 +95,8 @@ int guarantees_check(const struct plan *plan, const char *cgroup, cbx_error *err
                 if (!(plan->policy->require & 1U << i) || not_asked(plan, guarantee) ||
                     kept_by(plan, guarantee, plan->landlock_abi, cgroup, room, sizeof(room)))
                         continue;
-                error_set(error, -EOPNOTSUPP, "require", "this host cannot keep the guarantee \"%s\"",
-                          guarantee_str(guarantee));
+                error_set(error, -EOPNOTSUPP, "require",
+                          "this host cannot keep the guarantee \"%s\"", guarantee_str(guarantee));
                 for (size_t j = 0; j < ARRAY_SIZE(fixes); j++)
                         if (fixes[j].guarantee == guarantee)
                                 error_hint(error, "%s", fixes[j].hint);

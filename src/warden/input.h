@@ -21,10 +21,10 @@ struct input {
         int box;          /* write end of the box's pipe; -1 once closed */
         const char *data; /* INPUT_DATA */
         size_t length;
-        uint64_t at;      /* INPUT_FILE: where to read next; INPUT_DATA: what was written */
-        size_t shown;     /* in the box's pipe, not yet known to be read */
-        uint64_t total;   /* read by the box */
-        bool waiting;     /* for the source, rather than for the box */
+        uint64_t at;    /* INPUT_FILE: where to read next; INPUT_DATA: what was written */
+        size_t shown;   /* in the box's pipe, not yet known to be read */
+        uint64_t total; /* read by the box */
+        bool waiting;   /* for the source, rather than for the box */
 };
 
 /* Returns the read end for the box, or a negative errno. */

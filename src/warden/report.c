@@ -64,9 +64,9 @@ static int add_denial(struct report *report, const char *kind, const char *what,
                       uint64_t count, const char *allow)
 {
         const char *name = strerrorname_np(error);
-        json_t *denial = json_pack("{s:s, s:s, s:s, s:I, s:s}", "kind", kind, "what", what, "errno",
-                                   name ? name : "EPERM", "count", (json_int_t)count, "allow",
-                                   allow);
+        json_t *denial =
+                json_pack("{s:s, s:s, s:s, s:I, s:s}", "kind", kind, "what", what, "errno",
+                          name ? name : "EPERM", "count", (json_int_t)count, "allow", allow);
 
         return denial ? json_array_append_new(report->denials, denial) : -1;
 }
@@ -122,6 +122,7 @@ static int add_trace(struct report *report, const struct plan *plan, const struc
         char allow[BOX_TRACE_TEXT + 32] = "", directory[BOX_TRACE_TEXT];
         const char *kind = "file";
 
+        snprintf(directory, sizeof(directory), "%s", trace->text);
         switch (trace->kind) {
         case BOX_TRACE_FILE:
                 if (!on_host(trace->text))
@@ -130,7 +131,7 @@ static int add_trace(struct report *report, const struct plan *plan, const struc
                 break;
         case BOX_TRACE_WRITE:
                 snprintf(allow, sizeof(allow), "--write %s",
-                         on_host(trace->text) ? trace->text : dirname(strcpy(directory, trace->text)));
+                         on_host(trace->text) ? trace->text : dirname(directory));
                 break;
         case BOX_TRACE_CONNECT:
                 kind = "connect";
@@ -202,8 +203,8 @@ static const char *signal_name(int signal, char room[24])
 void report_text(const struct report *report, char *ret, size_t room)
 {
         const struct policy_limits *limits = &report->limits;
-        const char *denied = json_string_value(
-                json_object_get(json_array_get(report->denials, 0), "what"));
+        const char *denied =
+                json_string_value(json_object_get(json_array_get(report->denials, 0), "what"));
         char text[24], size[32];
 
         switch (report->reason) {
@@ -224,12 +225,15 @@ void report_text(const struct report *report, char *ret, size_t room)
                          limits->cpu);
                 break;
         case REASON_MEMORY:
-                snprintf(ret, room, "the program used more than %s of memory and was ended "
-                                    "(--memory)", size_text(limits->memory, size, sizeof(size)));
+                snprintf(ret, room,
+                         "the program used more than %s of memory and was ended "
+                         "(--memory)",
+                         size_text(limits->memory, size, sizeof(size)));
                 break;
         case REASON_PIDS:
-                snprintf(ret, room, "the program had more than %llu processes and threads and was "
-                                    "ended (--processes)",
+                snprintf(ret, room,
+                         "the program had more than %llu processes and threads and was "
+                         "ended (--processes)",
                          (unsigned long long)limits->processes);
                 break;
         case REASON_OUTPUT:
@@ -237,8 +241,10 @@ void report_text(const struct report *report, char *ret, size_t room)
                          size_text(limits->output, size, sizeof(size)));
                 break;
         case REASON_DENIED:
-                snprintf(ret, room, "the program was ended at its first refused system call%s%s "
-                                    "(--on-denied kill)", denied ? ", " : "", denied ? denied : "");
+                snprintf(ret, room,
+                         "the program was ended at its first refused system call%s%s "
+                         "(--on-denied kill)",
+                         denied ? ", " : "", denied ? denied : "");
                 break;
         case REASON_CANCELLED:
                 snprintf(ret, room, "the call was cancelled");
@@ -270,20 +276,24 @@ int report_exit_code(const struct report *report)
         }
 }
 
+/* Milliseconds, to the microsecond. */
 static double milliseconds(uint64_t nanoseconds)
 {
-        return (double)(nanoseconds / 1000) / 1000;
+        uint64_t microseconds = nanoseconds / 1000;
+
+        return (double)microseconds / 1000;
 }
 
 static json_t *usage_to_json(const struct report *report)
 {
+        uint64_t bytes_out = report->output[0].total + report->output[1].total;
+
         return json_pack("{s:f, s:f, s:I, s:I, s:I, s:I}", "cpu_user_ms",
                          milliseconds(report->cpu_user), "cpu_system_ms",
                          milliseconds(report->cpu_system), "memory_peak",
                          (json_int_t)report->memory_peak, "processes_peak",
                          (json_int_t)report->processes_peak, "bytes_in",
-                         (json_int_t)report->bytes_in, "bytes_out",
-                         (json_int_t)(report->output[0].total + report->output[1].total));
+                         (json_int_t)report->bytes_in, "bytes_out", (json_int_t)bytes_out);
 }
 
 static json_t *strings_to_json(char *const *strings, size_t n)
@@ -320,13 +330,13 @@ json_t *report_to_json(const struct report *report)
         if (report->id)
                 json_object_set_new(json, "id", json_string(report->id));
         json_object_set_new(json, "reason", json_string(reason_str(report->reason)));
-        json_object_set_new(json, "code", report->reason == REASON_EXITED
-                                                  ? json_integer(report->code)
-                                                  : json_null());
-        json_object_set_new(json, "signal", report->reason == REASON_SIGNALED
-                                                    ? json_string(signal_name(report->signal,
-                                                                              signal))
-                                                    : json_null());
+        json_object_set_new(json, "code",
+                            report->reason == REASON_EXITED ? json_integer(report->code)
+                                                            : json_null());
+        json_object_set_new(json, "signal",
+                            report->reason == REASON_SIGNALED
+                                    ? json_string(signal_name(report->signal, signal))
+                                    : json_null());
         json_object_set_new(json, "text", json_string(text));
         if (report->error.code != 0)
                 json_object_set_new(json, "error",

@@ -29,13 +29,13 @@ const char *reason_str(enum reason reason);
 struct report {
         char *id;
         enum reason reason;
-        int code;     /* REASON_EXITED */
-        int signal;   /* REASON_SIGNALED */
+        int code;                       /* REASON_EXITED */
+        int signal;                     /* REASON_SIGNALED */
         bool not_found, not_executable; /* REASON_SETUP: why the program could not be executed */
-        bool kill_pending; /* killed, but a process is stuck in the kernel */
-        struct timespec started_at; /* CLOCK_REALTIME */
-        uint64_t setup_time, run_time; /* nanoseconds */
-        uint64_t cpu_user, cpu_system; /* nanoseconds */
+        bool kill_pending;              /* killed, but a process is stuck in the kernel */
+        struct timespec started_at;     /* CLOCK_REALTIME */
+        uint64_t setup_time, run_time;  /* nanoseconds */
+        uint64_t cpu_user, cpu_system;  /* nanoseconds */
         uint64_t memory_peak, processes_peak, bytes_in;
         struct policy_limits limits; /* those of the call */
         struct output output[2];     /* stdout, stderr */
@@ -46,7 +46,10 @@ struct report {
         cbx_error error; /* REASON_SETUP, REASON_INTERNAL */
 };
 
-#define REPORT_INIT { .reason = REASON_SETUP, .error = CBX_ERROR_INIT }
+#define REPORT_INIT                                                                                \
+        {                                                                                          \
+                .reason = REASON_SETUP, .error = CBX_ERROR_INIT                                    \
+        }
 
 void report_free(struct report *report);
 int report_warn(struct report *report, const char *format, ...) PRINTF_LIKE(2, 3);
