@@ -470,8 +470,8 @@ def typed(user):
 
 @for_people("-t: the size of the window is passed on, and SIGWINCH with it")
 def window(user):
-    script = ("import signal, os\nsignal.signal(signal.SIGWINCH, lambda *_: print('size', *os.get_terminal_size(), flush=True))\n"
-              "print('size', *os.get_terminal_size(), flush=True)\nwhile True: signal.pause()")
+    script = ("import signal, os\ndef tell(*_): os.write(1, b'size %d %d\\n' % os.get_terminal_size())\n"
+              "signal.signal(signal.SIGWINCH, tell)\ntell()\nwhile True: signal.pause()")
     with Terminal(["-t", "--", PYTHON, "-c", script], user, 24, 80) as terminal:
         terminal.until(rb"size 80 24\r\n")
         terminal.resize(50, 132)
@@ -542,6 +542,15 @@ def start(*args, user=False, **more):
     return subprocess.Popen(harness.as_user(command) if user else command, stdin=subprocess.DEVNULL, cwd="/", **more)
 
 
+def new_mark():
+    """Seconds so odd that a sleep of that many is known by its command line."""
+    return f"6{uuid.uuid4().int % 10**8:08d}"
+
+
+def await_mark(mark, number=1):
+    check(harness.wait_until(lambda: len(harness.processes_with(f"sleep\0{mark}")) >= number, 15), "the program did not start")
+
+
 def line(process, wanted):
     got = process.stdout.readline()
     equal(got, wanted, "line")
@@ -574,19 +583,24 @@ def signals(user):
 
 @for_people("a signal that the program does not handle ends it, and is told")
 def fatal_signal(user):
-    process = start("--json", "--", "sleep", "60", user=user)
-    time.sleep(0.5)
-    process.send_signal(signal.SIGTERM)
-    code, out, _ = finish(process)
+    mark = new_mark()
+    process = start("--json", "--", "sleep", mark, user=user)
+    try:
+        await_mark(mark)
+        process.send_signal(signal.SIGTERM)
+        code, out, _ = finish(process)
+    finally:
+        harness.end(process)
     report = harness.parse_report(out)
     equal((code, report["reason"], report["signal"]), (143, "signaled", "SIGTERM"), "end")
 
 
 @for_people("a second signal cancels a program that ignores the first")
 def second_signal(user):
-    process = start("--json", "--timeout", "60", "--", "sh", "-c", "trap '' TERM INT; echo ready; while :; do sleep 0.02; done", user=user)
+    mark = new_mark()
+    process = start("--json", "--timeout", "60", "--", "sh", "-c", f"trap '' TERM INT; echo ready; sleep {mark}", user=user)
     try:
-        time.sleep(0.7)
+        await_mark(mark)
         process.send_signal(signal.SIGTERM)
         time.sleep(0.3)
         equal(process.poll(), None, "after the first signal")
@@ -600,9 +614,10 @@ def second_signal(user):
 
 @for_people("SIGTERM cancels in the end what does not go by itself")
 def term_grace(user):
-    process = start("--json", "--timeout", "60", "--", "sh", "-c", "trap '' TERM; while :; do sleep 0.02; done", user=user)
+    mark = new_mark()
+    process = start("--json", "--timeout", "60", "--", "sh", "-c", f"trap '' TERM; sleep {mark}; true", user=user)
     try:
-        time.sleep(0.5)
+        await_mark(mark)
         process.send_signal(signal.SIGTERM)
         code, out, _ = finish(process, 25)
         equal((code, harness.parse_report(out)["reason"]), (137, "cancelled"), "end")
@@ -613,10 +628,10 @@ def term_grace(user):
 @for_people("SIGKILL of callbox leaves nothing")
 def killed(user):
     for options in ((), ("--json",), ("--net", "host")):
-        mark = f"6{uuid.uuid4().int % 10**8:08d}"
+        mark = new_mark()
         process = start(*options, "--", "sh", "-c", f"(setsid sleep {mark} &); trap '' TERM HUP INT; sleep {mark}", user=user)
         try:
-            check(harness.wait_until(lambda: len(harness.processes_with(f"sleep\0{mark}")) >= 2, 10), "it did not start")
+            await_mark(mark, 2)
             process.kill()
             process.wait()
             check(harness.wait_until(lambda: not harness.processes_with(mark), 10), "processes are left")

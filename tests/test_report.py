@@ -6,12 +6,11 @@ numbers in a report are plausible; and what the schemas refuse, callbox refuses 
 import datetime
 import json
 import os
-import pathlib
-import re
 import signal
 import subprocess
 import sys
 import time
+import uuid
 
 import jsonschema
 
@@ -128,10 +127,11 @@ for _name, _command, _options, _reason, _code, _signal in ENDS:
 
 @for_people("report: cancelled")
 def cancelled(user):
-    command = [CALLBOX, "run", "--json", "--", "sh", "-c", "trap '' TERM; echo on; while :; do sleep 0.02; done"]
+    mark = f"5{uuid.uuid4().int % 10**8:08d}"
+    command = [CALLBOX, "run", "--json", "--", "sh", "-c", f"trap '' TERM; echo on; sleep {mark}"]
     process = subprocess.Popen(harness.as_user(command) if user else command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, cwd="/")
     try:
-        time.sleep(0.6)
+        check(harness.wait_until(lambda: harness.processes_with(f"sleep\0{mark}"), 15), "the program did not start")
         process.send_signal(signal.SIGTERM)
         time.sleep(0.2)
         process.send_signal(signal.SIGTERM)
@@ -202,9 +202,9 @@ def usage_memory(user):
 @for_people("usage: processes")
 def usage_processes(user):
     equal(run("sleep", "0.2", user=user).report["usage"]["processes_peak"], 1, "one process")
-    many = run("sh", "-c", "for i in 1 2 3 4 5 6 7; do sleep 0.5 & done; wait", user=user).report["usage"]["processes_peak"]
+    many = run("sh", "-c", "for i in 1 2 3 4 5 6 7; do sleep 1 & done; wait", user=user).report["usage"]["processes_peak"]
     equal(many, 8, "a shell and seven children")
-    threads = run(PYTHON, "-c", "import threading, time\nfor i in range(9): threading.Thread(target=time.sleep, args=(0.5,)).start()", user=user).report["usage"]["processes_peak"]
+    threads = run(PYTHON, "-c", "import threading, time\nfor i in range(9): threading.Thread(target=time.sleep, args=(1,)).start()", user=user).report["usage"]["processes_peak"]
     equal(threads, 10, "ten threads")
 
 

@@ -61,10 +61,11 @@ static int map_tree(struct trees *trees, const struct plan *plan, const struct p
         return r;
 }
 
-/* Copies of the host's mounts, made from the plan's descriptors by one who may reach them. */
+/* A place for the copies of the host's mounts. What the policy names is copied here, from the
+ * plan's descriptors, by a warden that may reach it; init copies the rest. */
 static int trees_open(struct trees *trees, const struct plan *plan, cbx_error *error)
 {
-        trees->fds = malloc(plan->n_steps * sizeof(int));
+        trees->fds = malloc(MAX(plan->n_steps, 1) * sizeof(int));
         if (!trees->fds)
                 return error_oom(error);
         for (size_t i = 0; i < plan->n_steps; i++) {
@@ -72,13 +73,13 @@ static int trees_open(struct trees *trees, const struct plan *plan, cbx_error *e
                 int fd, r;
 
                 trees->fds[trees->n++] = -1;
-                if (step->kind != PLAN_TREE)
+                if (step->kind != PLAN_TREE || !step->where || !plan->privileged)
                         continue;
                 fd = (int)syscall(SYS_open_tree, step->fd, "",
                                   OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE |
                                           AT_EMPTY_PATH);
                 if (fd < 0)
-                        return error_set(error, -errno, step->where ? step->where : "system",
+                        return error_set(error, -errno, step->where,
                                          "cannot copy the mounts of %s: %s", step->source,
                                          strerror(errno));
                 trees->fds[i] = fd;
@@ -170,11 +171,9 @@ int box_prepare(const struct plan *plan, int cgroup, struct box *box, cbx_error 
         struct child child;
         pid_t pid;
 
-        if (plan->privileged) {
-                r = trees_open(&trees, plan, error);
-                if (r < 0)
-                        return r;
-        }
+        r = trees_open(&trees, plan, error);
+        if (r < 0)
+                return r;
         box->plan = plan;
         box->page = mmap(NULL, sizeof(*box->page), PROT_READ | PROT_WRITE,
                          MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -25,22 +25,25 @@ struct place {
         bool own;
 };
 
+#define BOX_DEVICES_MAX 8
+
 /* What the child holds on its way. */
 struct child {
         const struct plan *plan;
         struct box_page *page;
-        int control;      /* init's end */
-        int start;        /* main's end */
-        int ids;          /* readable once the warden has written the id maps */
-        int warden;       /* pidfd of the warden: readable when it is gone */
-        const int *trees; /* one per step, handed in by a privileged warden; NULL otherwise */
-        int root;         /* the new root, while it is being built */
+        int control; /* init's end */
+        int start;   /* main's end */
+        int ids;     /* readable once the warden has written the id maps */
+        int warden;  /* pidfd of the warden: readable when it is gone */
+        int *trees;  /* one per step: copies of mounts, handed in or made by init */
+        int root;    /* the new root, while it is being built */
         struct parent parent;
-        int host_proc; /* the host's /proc, until the box has its own */
-        int proc;      /* the box's own /proc */
-        int pair[2];   /* between init and main: carries the notifier */
-        int notifier;  /* init: refused calls arrive here */
-        pid_t main;    /* init: main's pid */
+        int host_proc;                /* the host's /proc, until the box has its own */
+        int proc;                     /* the box's own /proc */
+        int devices[BOX_DEVICES_MAX]; /* copies of their mounts */
+        int pair[2];                  /* between init and main: carries the notifier */
+        int notifier;                 /* init: refused calls arrive here */
+        pid_t main;                   /* init: main's pid */
 };
 
 static inline void text_copy(char *to, size_t room, const char *from)
@@ -66,7 +69,9 @@ static inline int step_failed(struct child *child, const char *step, const char 
 }
 
 int box_enter_identity(struct child *child); /* identity.c */
+int box_copy_mounts(struct child *child);    /* root.c: what of the host will be shown */
 int box_enter_root(struct child *child);     /* root.c */
+int box_copy_devices(struct child *child);   /* dev.c */
 int box_mount_proc(struct child *child);     /* proc.c */
 int box_fill_dev(struct child *child);       /* dev.c */
 int box_enter_network(struct child *child);  /* network.c: main makes it, init joins it */

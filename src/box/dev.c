@@ -11,6 +11,8 @@ static const char *const devices[] = {
         "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty",
 };
 
+_Static_assert(ARRAY_SIZE(devices) <= BOX_DEVICES_MAX, "a place for each device");
+
 static const struct {
         const char *name, *target;
 } links[] = {
@@ -39,18 +41,25 @@ static int mount_terminals(struct child *child)
         return r < 0 ? r : root_attach(child, tree, &place);
 }
 
-/* A device of the host that everyone may open, bound as it is. */
-static int bind_device(struct child *child, const char *name)
+/* Devices of the host that everyone may open, as they are. */
+int box_copy_devices(struct child *child)
 {
-        _cleanup_fd_ int tree = -1;
-        struct place place;
-        int r;
+        for (size_t i = 0; i < ARRAY_SIZE(devices); i++) {
+                child->devices[i] =
+                        (int)syscall(SYS_open_tree, AT_FDCWD, devices[i],
+                                     OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
+                if (child->devices[i] < 0)
+                        return step_failed(child, "copy the mount of", devices[i], errno);
+        }
+        return 0;
+}
 
-        tree = (int)syscall(SYS_open_tree, AT_FDCWD, name,
-                            OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
-        if (tree < 0)
-                return step_failed(child, "copy the mount of", name, errno);
-        r = root_make(child, name, false, &place);
+static int attach_device(struct child *child, size_t index)
+{
+        _cleanup_fd_ int tree = child->devices[index];
+        struct place place;
+        int r = root_make(child, devices[index], false, &place);
+
         return r < 0 ? r : root_attach(child, tree, &place);
 }
 
@@ -59,7 +68,7 @@ int box_fill_dev(struct child *child)
         int r = 0;
 
         for (size_t i = 0; r == 0 && i < ARRAY_SIZE(devices); i++)
-                r = bind_device(child, devices[i]);
+                r = attach_device(child, i);
         if (r == 0)
                 r = mount_terminals(child);
         if (r == 0)

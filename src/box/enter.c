@@ -14,7 +14,9 @@ _Noreturn void box_enter(struct child *child)
         const char failed = BOX_FAILED;
         int r;
 
-        r = box_enter_identity(child);
+        r = box_copy_mounts(child);
+        if (r == 0)
+                r = box_enter_identity(child);
         if (r == 0)
                 r = box_start_main(child); /* makes the network meanwhile */
         if (r == 0)

@@ -17,6 +17,7 @@
 #include "box/init.h"
 
 #define LINKS_MAX 40
+#define PRIVILEGED_BITS (S_ISUID | S_ISGID) /* the filter refuses them elsewhere */
 #define RETRIES_MAX 8
 
 void guard_answer(struct child *child, const struct seccomp_notif *call, int r)
@@ -82,9 +83,13 @@ static bool exists(const struct guard_path *path)
         return fstatat(path->parent, path->name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
+/* Nothing is ever made at a protected name, not even what the kernel would refuse: it might have
+ * gone away between a look and the call. */
 int guard_check_new(struct child *child, const struct guard_path *path)
 {
-        return protected(child, path) && !exists(path) ? refuse(child, path) : 0;
+        if (!protected(child, path))
+                return 0;
+        return exists(path) ? -EEXIST : refuse(child, path);
 }
 
 /* ---- Opening with O_CREAT ---- */
@@ -245,6 +250,8 @@ static void serve_open(struct child *child, const struct seccomp_notif *call, in
         if (!guard_is_alive(child, call))
                 return;
         flags &= ~O_CREAT;
+        if (r == 0 && (mode & PRIVILEGED_BITS))
+                r = -EPERM;
         if (r == 0 && is_own_descriptor(&path)) {
                 if (!guard_delegate(child, call))
                         return;
@@ -281,6 +288,8 @@ static void serve_make(struct child *child, const struct seccomp_notif *call, in
         if (!guard_is_alive(child, call))
                 return;
         umask((mode_t)guard_status(child, call, "Umask:", 8));
+        if (r == 0 && !S_ISDIR(mode) && (mode & PRIVILEGED_BITS))
+                r = -EPERM;
         if (r == 0)
                 r = guard_check_new(child, &path);
         if (r == 0 && S_ISDIR(mode))
@@ -327,8 +336,8 @@ static void serve_move(struct child *child, const struct seccomp_notif *call, en
                 return;
         if (r == 0 && protected(child, &to))
                 r = refuse(child, &to);
-        if (r == 0 && move == MOVE_RENAME && protected(child, &from) && exists(&from))
-                r = refuse(child, &from);
+        if (r == 0 && move == MOVE_RENAME && protected(child, &from))
+                r = exists(&from) ? refuse(child, &from) : -ENOENT;
         if (r == 0 && move == MOVE_RENAME)
                 r = syscall(SYS_renameat2, from.parent, from.name, to.parent, to.name, flags) < 0
                             ? -errno

@@ -118,10 +118,12 @@ static void mean_the_caller(struct child *child, const struct seccomp_notif *cal
         text_copy(end, size - (size_t)(end - path), rest);
 }
 
-/* Where an open directory is, as the box sees it. Init's own corner of /proc is nobody's. */
+/* Where an open directory is, as the box sees it. Init's own corner of /proc is nobody's, and so is
+ * that of a process that acts for it. */
 static int place_of(int fd, char *room, size_t size)
 {
-        char link[40] = "/proc/self/fd/";
+        char link[40] = "/proc/self/fd/", own[40] = "/proc/";
+        size_t n_own = (size_t)(append_number(own + 6, (uint64_t)getpid()) - own);
         ssize_t n;
 
         append_number(link + 14, (uint64_t)fd);
@@ -129,7 +131,8 @@ static int place_of(int fd, char *room, size_t size)
         if (n <= 0)
                 return -errno;
         room[n] = '\0';
-        if (strncmp(room, "/proc/1", 7) == 0 && (room[7] == '/' || !room[7]))
+        if ((strncmp(room, "/proc/1", 7) == 0 && strchr("/", room[7])) ||
+            (strncmp(room, own, n_own) == 0 && strchr("/", room[n_own])))
                 return -EACCES;
         return 0;
 }
@@ -183,7 +186,7 @@ int guard_resolve(struct child *child, const struct seccomp_notif *call, int dir
                   uint64_t address, struct guard_path *ret)
 {
         _cleanup_fd_ int base = -1;
-        char path[PATH_MAX];
+        char path[PATH_MAX] = "";
         int r;
 
         ret->parent = -1;

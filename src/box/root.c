@@ -212,9 +212,7 @@ static int add_tree(struct child *child, size_t index)
         struct place place;
         int r;
 
-        tree = child->trees ? child->trees[index] : open_host_tree(child, step);
-        if (tree < 0)
-                return tree;
+        tree = TAKE_FD(child->trees[index]);
         if (!step->writable && box_fence(FENCE_READONLY))
                 attr.attr_set |= MOUNT_ATTR_RDONLY;
         if (syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr,
@@ -372,13 +370,30 @@ static int leave_host(struct child *child)
         return 0;
 }
 
-int box_enter_root(struct child *child)
+/* Cut the ties to the host's mounts and copy those that will be shown. Done while the warden
+ * writes the id maps: it needs none. */
+int box_copy_mounts(struct child *child)
 {
         struct mount_attr private = { .propagation = MS_PRIVATE };
         int r = 0;
 
         if (syscall(SYS_mount_setattr, AT_FDCWD, "/", AT_RECURSIVE, &private, sizeof(private)) < 0)
                 return step_failed(child, "make the mounts private", NULL, errno);
+        for (size_t i = 0; r == 0 && i < child->plan->n_steps; i++) {
+                const struct plan_step *step = &child->plan->steps[i];
+
+                if (step->kind != PLAN_TREE || child->trees[i] >= 0)
+                        continue;
+                child->trees[i] = open_host_tree(child, step);
+                r = MIN(child->trees[i], 0);
+        }
+        return r == 0 ? box_copy_devices(child) : r;
+}
+
+int box_enter_root(struct child *child)
+{
+        int r = 0;
+
         if (!box_fence(FENCE_ROOT))
                 return box_mount_proc(child);
         child->root = root_new_tmpfs(child, 4 * MIB, "0755");

@@ -200,19 +200,42 @@ static int add_guard(struct plan *plan, const struct plan_step *workspace, const
         return 0;
 }
 
-static int add_protection(struct plan *plan, size_t workspace_index, cbx_error *error)
+static int protect_tree(struct plan *plan, const struct plan_step *workspace, cbx_error *error)
 {
         for (char **name = plan->policy->protect; name && *name; name++) {
-                struct plan_step workspace = plan->steps[workspace_index];
-                int r = protect_name(plan, &workspace, *name);
+                int r = protect_name(plan, workspace, *name);
 
                 if (r == 0)
-                        r = add_guard(plan, &workspace, *name);
+                        r = add_guard(plan, workspace, *name);
                 if (r < 0)
                         return error_set(error, r, "files.protect", "cannot protect %s in %s: %s",
-                                         *name, workspace.source, strerror(-r));
+                                         *name, workspace->source, strerror(-r));
         }
         return 0;
+}
+
+/* Protect the names wherever the box can write to the workspace: another rule may show it, or a
+ * tree around it, at a second place. */
+static int add_protection(struct plan *plan, size_t index, cbx_error *error)
+{
+        size_t n_shown = plan->n_steps;
+        char target[PATH_MAX];
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < n_shown; i++) {
+                struct plan_step workspace = plan->steps[index];
+                const char *rest;
+
+                if (plan->steps[i].kind != PLAN_TREE || !plan->steps[i].writable)
+                        continue;
+                rest = below(workspace.source, plan->steps[i].source);
+                if (!rest)
+                        continue;
+                snprintf(target, sizeof(target), "%s%s", plan->steps[i].target, rest);
+                workspace.target = target;
+                r = protect_tree(plan, &workspace, error);
+        }
+        return r;
 }
 
 /* Parents before children; at one place what every box has comes first. */
@@ -280,7 +303,8 @@ int plan_add_files(struct plan *plan, const struct plan_options *options, cbx_er
 {
         const cbx_policy *policy = plan->policy;
         _cleanup_fd_ int directory = -1;
-        _cleanup_free_ char *workspace = NULL;
+        _cleanup_free_ char *start = NULL;
+        size_t workspace = 0; /* its step; the first one never is */
         struct plan_step *step;
         int dirfd = AT_FDCWD, r = 0;
 
@@ -303,13 +327,9 @@ int plan_add_files(struct plan *plan, const struct plan_options *options, cbx_er
                 if (rule->access == POLICY_HIDE)
                         continue;
                 if (rule->access != POLICY_TMPFS) {
-                        size_t index = plan->n_steps;
-
+                        if (rule->workspace)
+                                workspace = plan->n_steps;
                         r = add_shown(plan, dirfd, rule, error);
-                        if (r == 0 && rule->workspace) {
-                                r = add_protection(plan, index, error);
-                                workspace = strdup(plan->steps[index].target);
-                        }
                         continue;
                 }
                 step = plan_add_step(plan, PLAN_TMPFS, rule->box, NULL);
@@ -318,6 +338,10 @@ int plan_add_files(struct plan *plan, const struct plan_options *options, cbx_er
                 step->size = rule->size;
                 step->where = rule->where;
         }
+        if (r == 0 && workspace > 0) {
+                start = strdup(plan->steps[workspace].target);
+                r = start ? add_protection(plan, workspace, error) : error_oom(error);
+        }
         for (size_t i = 0; r == 0 && i < policy->n_paths; i++)
                 if (policy->paths[i].access == POLICY_HIDE)
                         r = add_hidden(plan, dirfd, &policy->paths[i], error);
@@ -325,7 +349,7 @@ int plan_add_files(struct plan *plan, const struct plan_options *options, cbx_er
                 return r;
         qsort(plan->steps, plan->n_steps, sizeof(*plan->steps), compare_steps);
         drop_replaced(plan);
-        if (set_start_directory(plan, dirfd, workspace) < 0)
+        if (set_start_directory(plan, dirfd, start) < 0)
                 return error_oom(error);
         return 0;
 }

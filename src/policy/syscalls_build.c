@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/personality.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include "policy/syscalls.h"
 #include "policy/syscalls_table.h"
@@ -82,12 +83,34 @@ static bool watched(const struct rules *rules, const char *name)
                in_table(name, syscalls_looking, ARRAY_SIZE(syscalls_looking));
 }
 
+static bool sets_mode(const char *name)
+{
+        for (size_t i = 0; i < ARRAY_SIZE(syscalls_mode); i++)
+                if (strcmp(syscalls_mode[i].name, name) == 0)
+                        return true;
+        return false;
+}
+
+static int add_modes(struct rules *rules)
+{
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < ARRAY_SIZE(syscalls_mode); i++) {
+                struct scmp_arg_cmp plain = { syscalls_mode[i].mode, SCMP_CMP_MASKED_EQ,
+                                              S_ISUID | S_ISGID, 0 };
+
+                if (!watched(rules, syscalls_mode[i].name))
+                        r = add_rule(rules, SCMP_ACT_ALLOW, syscalls_mode[i].name, 1, &plain);
+        }
+        return r;
+}
+
 static int add_allowed(struct rules *rules, const char *const *table, size_t length)
 {
         for (size_t i = 0; i < length; i++) {
                 int r;
 
-                if (watched(rules, table[i]))
+                if (watched(rules, table[i]) || sets_mode(table[i]))
                         continue;
                 r = add_rule(rules, SCMP_ACT_ALLOW, table[i], 0, NULL);
                 if (r < 0)
@@ -166,13 +189,15 @@ static int add_opening(struct rules *rules)
         for (size_t i = 0; r == 0 && i < ARRAY_SIZE(calls); i++) {
                 struct scmp_arg_cmp no_create = { calls[i].flags_argument, SCMP_CMP_MASKED_EQ,
                                                   O_CREAT, 0 };
+                struct scmp_arg_cmp plain = { calls[i].flags_argument + 1, SCMP_CMP_MASKED_EQ,
+                                              S_ISUID | S_ISGID, 0 };
 
                 if (watched(rules, calls[i].name))
                         continue;
-                if (rules->variant & SYSCALLS_GUARDED)
-                        r = add_rule(rules, SCMP_ACT_ALLOW, calls[i].name, 1, &no_create);
-                else
-                        r = add_rule(rules, SCMP_ACT_ALLOW, calls[i].name, 0, NULL);
+                /* Without O_CREAT the mode is whatever was in the register. */
+                r = add_rule(rules, SCMP_ACT_ALLOW, calls[i].name, 1, &no_create);
+                if (r == 0 && !(rules->variant & SYSCALLS_GUARDED))
+                        r = add_rule(rules, SCMP_ACT_ALLOW, calls[i].name, 1, &plain);
         }
         if (r == 0)
                 r = add_rule(rules,
@@ -210,7 +235,8 @@ static int add_named(struct rules *rules)
                                          "%s is both allowed and denied", rules->allow[i]);
                 if (watched(rules, rules->allow[i]) ||
                     in_table(rules->allow[i], syscalls_allowed, ARRAY_SIZE(syscalls_allowed)) ||
-                    in_table(rules->allow[i], syscalls_naming, ARRAY_SIZE(syscalls_naming)) ||
+                    (in_table(rules->allow[i], syscalls_naming, ARRAY_SIZE(syscalls_naming)) &&
+                     !sets_mode(rules->allow[i])) ||
                     strncmp(rules->allow[i], "open", 4) == 0)
                         continue; /* allowed anyway */
                 r = add_rule(rules, SCMP_ACT_ALLOW, rules->allow[i], 0, NULL);
@@ -237,6 +263,8 @@ int syscalls_build(scmp_filter_ctx context, unsigned variant, char *const *allow
                 r = add_allowed(&rules, syscalls_allowed, ARRAY_SIZE(syscalls_allowed));
         if (r == 0)
                 r = add_allowed(&rules, syscalls_naming, ARRAY_SIZE(syscalls_naming));
+        if (r == 0)
+                r = add_modes(&rules);
         if (r == 0)
                 r = add_conditional(&rules);
         return r == 0 ? add_opening(&rules) : r;

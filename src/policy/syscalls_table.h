@@ -12,12 +12,12 @@ static const char *const syscalls_allowed[] = {
         "pwritev2", "close", "close_range", "lseek", "dup", "dup2", "dup3", "fcntl", "flock",
         "fsync", "fdatasync", "sync_file_range", "syncfs", "sync", "ftruncate", "fallocate",
         "fadvise64", "readahead", "sendfile", "splice", "tee", "vmsplice", "copy_file_range",
-        "pipe", "pipe2", "ioctl", "fstat", "fstatfs", "fchmod", "fchown", "fchdir", "getdents",
+        "pipe", "pipe2", "ioctl", "fstat", "fstatfs", "fchown", "fchdir", "getdents",
         "getdents64", "memfd_create", "cachestat",
         /* files by path */
         "stat", "lstat", "newfstatat", "statx", "statfs", "access", "faccessat", "faccessat2",
         "readlink", "readlinkat", "chdir", "getcwd", "truncate", "unlink", "unlinkat", "rmdir",
-        "chmod", "fchmodat", "fchmodat2", "chown", "lchown", "fchownat", "utime", "utimes",
+        "chown", "lchown", "fchownat", "utime", "utimes",
         "futimesat", "utimensat", "umask", "getxattr", "lgetxattr", "fgetxattr", "listxattr",
         "llistxattr", "flistxattr", "setxattr", "lsetxattr", "fsetxattr", "removexattr",
         "lremovexattr", "fremovexattr", "ustat",
@@ -68,8 +68,19 @@ static const char *const syscalls_allowed[] = {
 /* Calls that make or replace a name: allowed, and looked at by init in a guarded box. The opening
  * calls are looked at only when they carry O_CREAT. */
 static const char *const syscalls_naming[] = {
-        "bind",   "creat",  "mkdir",     "mkdirat", "mknod",  "mknodat",  "symlink",
-        "symlinkat", "link",   "linkat",  "rename", "renameat", "renameat2",
+        "bind", "mkdir", "mkdirat", "symlink", "symlinkat", "link", "linkat", "rename", "renameat",
+        "renameat2", "creat", "mknod", "mknodat",
+};
+
+/* Calls that set the mode of a file, and which argument it is. A box sets no set-user-id or
+ * set-group-id bits: what it leaves in a workspace would give its owner's rights to whoever runs it
+ * on the host. */
+static const struct {
+        const char *name;
+        unsigned mode;
+} syscalls_mode[] = {
+        { "chmod", 1 }, { "fchmod", 1 }, { "fchmodat", 2 }, { "fchmodat2", 2 },
+        { "creat", 1 }, { "mknod", 1 },  { "mknodat", 2 },
 };
 
 /* Calls that look up a path or an address; with --explain, init watches how they end. */

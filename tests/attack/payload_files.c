@@ -552,26 +552,13 @@ static int f82_kernel_settings(int argc, char **argv)
 static int f83_masked(int argc, char **argv)
 {
         static const char *const paths[] = {
-                "/proc/kcore",
-                "/proc/kallsyms",
-                "/proc/keys",
-                "/proc/key-users",
-                "/proc/timer_list",
-                "/proc/sched_debug",
-                "/proc/kmsg",
-                "/proc/kpagecount",
-                "/proc/kpageflags",
-                "/proc/sysrq-trigger",
-                "/proc/latency_stats",
-                "/proc/interrupts",
-                "/sys/firmware",
-                "/sys/kernel/debug",
-                "/sys/kernel/security",
-                "/sys/devices",
-                "/proc/scsi/scsi",
-                "/proc/acpi/wakeup",
-                "/proc/irq/0/smp_affinity",
-                "/proc/bus/pci/devices",
+                "/proc/kcore",         "/proc/kallsyms",      "/proc/keys",
+                "/proc/key-users",     "/proc/timer_list",    "/proc/sched_debug",
+                "/proc/kmsg",          "/proc/kpagecount",    "/proc/kpageflags",
+                "/proc/sysrq-trigger", "/proc/latency_stats", "/proc/interrupts",
+                "/sys/firmware",       "/sys/kernel/debug",   "/sys/kernel/security",
+                "/sys/devices",        "/proc/scsi/scsi",     "/proc/acpi/wakeup",
+
         };
         struct tally tally = { 0 };
 
