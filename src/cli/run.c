@@ -164,6 +164,26 @@ static bool too_much(const char *directory)
         return home && strncmp(home, directory, n) == 0 && (home[n] == '/' || !home[n]);
 }
 
+/* Does a rule of the command line speak for this directory already? */
+static bool is_named(const struct run *run, const char *directory)
+{
+        static const char *const lists[] = { "read", "write", "hide" };
+        json_t *files = json_object_get(run->options.policy, "files"), *item;
+        char real[PATH_MAX];
+        size_t index;
+
+        for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
+                json_array_foreach(json_object_get(files, lists[i]), index, item)
+                {
+                        const char *path = json_string_value(
+                                json_is_object(item) ? json_object_get(item, "host") : item);
+
+                        if (path && realpath(path, real) && strcmp(real, directory) == 0)
+                                return true;
+                }
+        return false;
+}
+
 /* `callbox run -- python3 script.py` is meant to find the script. */
 static int show_current_directory(struct run *run, cbx_error *error)
 {
@@ -172,7 +192,7 @@ static int show_current_directory(struct run *run, cbx_error *error)
         int index = 0, r;
 
         if (run->options.file || run->options.workspace || run->directory || !directory ||
-            directory[0] != '/' || too_much(directory))
+            directory[0] != '/' || too_much(directory) || is_named(run, directory))
                 return 0;
         r = options_take(&run->options, 2, argv, &index, error);
         return MIN(r, 0);

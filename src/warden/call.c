@@ -81,6 +81,8 @@ static void ended(struct call *call)
                 return;
         call->ended = true;
         stop_input(call);
+        if (call->spec->tty) /* the rest of it, and its end */
+                watch(call, &call->streams[0].source, EPOLLIN);
         call->deadline = call->forced ? time_now() + FLUSH_GRACE : time_now() + KILL_GRACE;
         finish_if_over(call);
 }
@@ -175,6 +177,11 @@ static void stream_readable(struct call *call, struct call_watch *source, uint32
         n = read(stream->source.fd, stream->pending + stream->held, CHUNK);
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
                 return;
+        if (n <= 0 && call->spec->tty && !call->ended) {
+                /* Nobody has the terminal open just now. Closing it would hang up on the program. */
+                unwatch(call, source);
+                return;
+        }
         if (n <= 0) { /* the end; a terminal says EIO */
                 stream_close(call, stream);
                 return;

@@ -195,8 +195,10 @@ static const char *signal_name(int signal, char room[24])
 
         if (name)
                 snprintf(room, 24, "SIG%s", name);
+        else if (signal >= SIGRTMIN && signal <= SIGRTMAX)
+                snprintf(room, 24, "SIGRTMIN+%d", signal - SIGRTMIN);
         else
-                snprintf(room, 24, "signal %d", signal);
+                snprintf(room, 24, "SIG%d", signal);
         return room;
 }
 
