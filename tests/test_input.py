@@ -451,7 +451,10 @@ def unreachable():
     directory = SCRATCH.directory(mode=0o700)
     if not harness.ROOT:
         directory.chmod(0)
-    refused(["--read", directory / "x"], "--read", "cannot be reached|does not exist|Permission", user=True)
+    try:
+        refused(["--read", directory / "x"], "--read", "cannot be reached|does not exist|Permission", user=True)
+    finally:
+        directory.chmod(0o700)  # or it could not be removed
 
 
 @harness.case("a fifo as policy does not hang it")

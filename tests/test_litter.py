@@ -14,7 +14,7 @@ import sys
 import time
 
 import harness
-from harness import Failed, check, equal
+from harness import Failed, equal
 
 SCRATCH = harness.Scratch()
 CALLBOX = SCRATCH.install(harness.callbox_path(), "callbox")

@@ -519,6 +519,12 @@ def tty_timeout(user):
         equal(termios.tcgetattr(terminal.master), terminal.before, "the terminal's settings afterwards")
 
 
+@for_people("-t: a program that closes its terminal is not hung up")
+def tty_closed(user):
+    with Terminal(["-t", "--", "sh", "-c", "exec <&- >&- 2>&-; sleep 0.3; exit 4"], user) as terminal:
+        equal(terminal.end(), 4, f"exit code ({terminal.text!r})")
+
+
 @for_people("-t without a terminal reads its input to the end")
 def tty_from_pipe(user):
     result = box("-t", "--", "sh", "-c", "read x; echo got $x; test -t 0 && echo tty; cat", user=user, data=b"word\n", timeout=20)

@@ -10,10 +10,9 @@ import re
 import socket
 import stat
 import sys
-import threading
 
 import harness
-from harness import Failed, check, equal
+from harness import check, equal
 
 SCRATCH = harness.Scratch()
 CALLBOX = SCRATCH.install(harness.callbox_path(), "callbox")
@@ -415,6 +414,13 @@ def syscalls(user):
     killed = run("--on-denied", "kill", "--", PYTHON, "-c", "import ctypes; ctypes.CDLL(None).ptrace(0, 0, 0, 0)", user=user)
     equal(killed.code, 137, killed.brief())
     check(re.search(rb"callbox: denied: ", killed.err), lambda: f"stderr {killed.err!r}")
+
+
+@for_people("syscalls: a denied call ends the program at once, every time")
+def denied_at_once(user):
+    for _ in range(25):  # also when it comes together with init's look at the tree
+        result = run("--json", "--timeout", "25", "--on-denied", "kill", "--", "perl", "-e", "select undef, undef, undef, rand 0.02; syscall 101, 0, 0, 0, 0", user=user)
+        equal((result.reason, result.code), ("denied", 137), f"end ({result.brief()})")
 
 
 # ---- Guarantees ------------------------------------------------------------------------------

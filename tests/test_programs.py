@@ -19,7 +19,7 @@ import sys
 import threading
 
 import harness
-from harness import Failed, Skip, check, equal
+from harness import Skip, check, equal
 
 SCRATCH = harness.Scratch()
 CALLBOX = SCRATCH.install(harness.callbox_path(), "callbox")

@@ -71,6 +71,7 @@ static inline int step_failed(struct child *child, const char *step, const char 
 int box_enter_identity(struct child *child); /* identity.c */
 int box_copy_mounts(struct child *child);    /* root.c: what of the host will be shown */
 int box_enter_root(struct child *child);     /* root.c */
+int box_seal_root(struct child *child);      /* root.c */
 int box_copy_devices(struct child *child);   /* dev.c */
 int box_mount_proc(struct child *child);     /* proc.c */
 int box_fill_dev(struct child *child);       /* dev.c */

@@ -145,13 +145,37 @@ static _Noreturn void live(struct child *child, int signals)
         }
 }
 
-/* Let main go on, and take the notifier of its filter when it has loaded it. */
+/* Let main go on to its own fences while init finishes the root. */
 static int release_main(struct child *child)
 {
-        char byte;
+        int r;
 
         if (send(child->pair[0], "r", 1, MSG_NOSIGNAL) != 1)
                 return step_failed(child, "release the main process", NULL, errno);
+        r = box_seal_root(child);
+        if (r < 0)
+                return r;
+        atomic_store(&child->page->root_sealed, 1);
+        syscall(SYS_futex, &child->page->root_sealed, FUTEX_WAKE, 1, NULL, NULL, 0);
+        return 0;
+}
+
+/* Init's own fences, and the descriptors that it lives by. */
+static int settle(struct child *child, int *ret_signals)
+{
+        uint64_t mask = 1ULL << (SIGCHLD - 1);
+        int r = box_fence(FENCE_PRIVILEGES) ? box_drop_privileges(child, true) : 0;
+        char byte;
+
+        if (r < 0)
+                return r;
+        *ret_signals = (int)syscall(SYS_signalfd4, -1, &mask, sizeof(mask), O_CLOEXEC | O_NONBLOCK);
+        if (*ret_signals < 0)
+                return step_failed(child, "watch for signals", NULL, errno);
+        descriptor_keep(0,
+                        (int[]){ child->control, child->warden, child->pair[0], child->proc,
+                                 *ret_signals },
+                        5);
         if (box_fence(FENCE_SYSCALLS) &&
             descriptor_receive(child->pair[0], &child->notifier, 1, &byte) <= 0)
                 return step_failed(child, "take the notifier from the main process", NULL, EPIPE);
@@ -160,25 +184,13 @@ static int release_main(struct child *child)
 
 _Noreturn void box_init(struct child *child)
 {
-        uint64_t mask = 1ULL << (SIGCHLD - 1);
         int signals = -1, r;
 
         r = box_join_network(child);
-        if (r == 0 && box_fence(FENCE_PRIVILEGES))
-                r = box_drop_privileges(child, true);
-        if (r == 0) {
-                signals = (int)syscall(SYS_signalfd4, -1, &mask, sizeof(mask),
-                                       O_CLOEXEC | O_NONBLOCK);
-                if (signals < 0)
-                        r = step_failed(child, "watch for signals", NULL, errno);
-        }
-        if (r == 0) {
-                descriptor_keep(0,
-                                (int[]){ child->control, child->warden, child->pair[0], child->proc,
-                                         signals },
-                                5);
+        if (r == 0)
                 r = release_main(child);
-        }
+        if (r == 0)
+                r = settle(child, &signals);
         if (r < 0)
                 end(child, BOX_OK);
         live(child, signals);

@@ -107,8 +107,8 @@ static int execute(struct child *child)
         return error;
 }
 
-/* Wait until init has built the root and left the host's behind; this process's root has changed
- * with it. See that it has, and leave the directory in which the caller was. */
+/* Wait until init has built the root and made it this process's too. See that it is, and leave the
+ * directory in which the caller was. */
 static int await_root(struct child *child)
 {
         struct stat st;
@@ -121,6 +121,14 @@ static int await_root(struct child *child)
         if (box_fence(FENCE_ROOT) && st.st_dev != child->page->root_device)
                 return step_failed(child, "see the host's root gone", NULL, EXDEV);
         return 0;
+}
+
+/* Nothing is executed before the host's tree is gone. Should init fail at that, it takes this
+ * process along. */
+static void await_seal(struct child *child)
+{
+        while (atomic_load(&child->page->root_sealed) == 0)
+                syscall(SYS_futex, &child->page->root_sealed, FUTEX_WAIT, 0, NULL, NULL, 0);
 }
 
 static int enter(struct child *child)
@@ -159,6 +167,7 @@ _Noreturn void box_main(struct child *child)
                 syscall(SYS_exit_group, 1);
         child->pair[1] = base_close(child->pair[1]);
 
+        await_seal(child);
         if (descriptor_receive(child->start, stdio, 3, &byte) <= 0)
                 syscall(SYS_exit_group, 1);
         if (child->page->spec.tty)

@@ -3,6 +3,7 @@
  * A policy from JSON. The sections are read by a table, each by the file that knows it; then the
  * lists are brought into one order, so that policies that mean the same print, and hash, the same.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "policy/policy_parts.h"
@@ -173,22 +174,19 @@ static int read_syscalls(json_t *value, const struct json_place *at, cbx_error *
         return json_read_fields(value, at, fields, ARRAY_SIZE(fields), error, to);
 }
 
-/* Both lists are sorted: walk them side by side. */
+/* A name in both lists; asked before they are sorted, so that it can be pointed at. */
 static int check_syscalls(const cbx_policy *policy, cbx_error *error)
 {
-        char **allow = policy->syscalls_allow, **deny = policy->syscalls_deny;
+        char where[64];
 
-        while (*allow && *deny) {
-                int order = strcmp(*allow, *deny);
-
-                if (order == 0)
-                        return error_set(error, -EINVAL, "syscalls.deny",
-                                         "\"%s\" is in syscalls.allow as well", *deny);
-                if (order < 0)
-                        allow++;
-                else
-                        deny++;
-        }
+        for (size_t i = 0; policy->syscalls_deny[i]; i++)
+                for (char **allow = policy->syscalls_allow; *allow; allow++) {
+                        if (strcmp(*allow, policy->syscalls_deny[i]) != 0)
+                                continue;
+                        (void)snprintf(where, sizeof(where), "syscalls.deny[%zu]", i);
+                        return error_set(error, -EINVAL, where,
+                                         "\"%s\" is in syscalls.allow as well", *allow);
+                }
         return 0;
 }
 
@@ -202,12 +200,12 @@ static int policy_finish(cbx_policy *policy, cbx_error *error)
          * a way to lose that guarantee unnoticed. */
         if (!policy->best_effort)
                 policy->require |= GUARANTEES_DEFAULT;
-        policy_list_sort(policy->protect);
-        policy_list_sort(policy->syscalls_allow);
-        policy_list_sort(policy->syscalls_deny);
         r = check_syscalls(policy, error);
         if (r < 0)
                 return r;
+        policy_list_sort(policy->protect);
+        policy_list_sort(policy->syscalls_allow);
+        policy_list_sort(policy->syscalls_deny);
         r = policy_finish_variables(policy, error);
         if (r < 0)
                 return r;

@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 
 #include "default_filters.h"
+#include "policy/json_read.h"
 #include "policy/syscalls.h"
 
 static bool is_default(const cbx_policy *policy)
@@ -54,6 +55,33 @@ static const struct {
           ARRAY_SIZE(syscalls_guarded_filter) },
 };
 
+/* Refuse a name that nobody knows, with the one that was probably meant. */
+static int check_names(char *const *names, const char *list, cbx_error *error)
+{
+        char *known[ARRAY_SIZE(syscalls_known)], where[64];
+        struct json_words words = { known, 0, sizeof(known[0]) };
+        const char *nearest;
+
+        for (size_t i = 0; names && names[i]; i++) {
+                if (seccomp_syscall_resolve_name(names[i]) != __NR_SCMP_ERROR)
+                        continue;
+                for (size_t j = 0; j < ARRAY_SIZE(syscalls_known); j++) {
+                        known[words.count] = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE,
+                                                                              syscalls_known[j]);
+                        words.count += known[words.count] != NULL;
+                }
+                nearest = json_nearest(names[i], words);
+                snprintf(where, sizeof(where), "syscalls.%s[%zu]", list, i);
+                error_set(error, -EINVAL, where, "there is no system call named \"%s\"%s%s%s",
+                          names[i], nearest ? "; did you mean \"" : "", nearest ? nearest : "",
+                          nearest ? "\"?" : "");
+                while (words.count > 0)
+                        free(known[--words.count]);
+                return -EINVAL;
+        }
+        return 0;
+}
+
 int syscalls_compile(const cbx_policy *policy, unsigned variant, cbx_error *error,
                      const struct sock_filter **ret_filter, unsigned short *ret_length,
                      struct sock_filter **ret_own)
@@ -67,6 +95,11 @@ int syscalls_compile(const cbx_policy *policy, unsigned variant, cbx_error *erro
                         *ret_length = ready[i].length;
                         return 0;
                 }
+        r = check_names(policy->syscalls_deny, "deny", error);
+        if (r == 0)
+                r = check_names(policy->syscalls_allow, "allow", error);
+        if (r < 0)
+                return r;
         context = seccomp_init(SCMP_ACT_NOTIFY);
         if (!context)
                 return error_oom(error);
