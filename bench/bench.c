@@ -109,24 +109,24 @@ static void boxed(struct contestant *c)
 }
 
 /*
- * What callbox does by default, in bubblewrap's words: all namespaces, an unprivileged id, the
- * read-only system with parts of /etc, private /proc, /dev and /tmp, no capabilities, a clean
- * environment, a seccomp allow-list. It has no limits, no watching and no report, and it is run
- * without --disable-userns, which would cost it a little more.
+ * What callbox does by default, in bubblewrap's words: all namespaces and none below them, an
+ * unprivileged id, the same parts of the system, the current directory, private /proc, /dev, /tmp
+ * and /dev/shm, no capabilities, a clean environment, a seccomp allow-list. It has no limits, no
+ * Landlock, no watching and no report.
  */
 static void bubblewrap(struct contestant *c)
 {
         static const char *const links[] = { "bin", "sbin", "lib", "lib32", "lib64", "libx32" };
-        static const char *const etc[] = { "/etc/ld.so.cache",   "/etc/ld.so.conf",
-                                           "/etc/ld.so.conf.d",  "/etc/alternatives",
-                                           "/etc/localtime",     "/etc/ssl/certs",
-                                           "/etc/nsswitch.conf", "/etc/mime.types" };
-        static char paths[ARRAY_SIZE(links)][2][32];
+        static const char *const etc[] = { "/etc/alternatives",    "/etc/fonts",
+                                           "/etc/java-11-openjdk", "/etc/java-17-openjdk",
+                                           "/etc/java-21-openjdk", "/etc/ld.so.cache" };
+        static char paths[ARRAY_SIZE(links)][2][32], here[4096];
         struct stat st;
 
-        args(c, (const char *const[]){ "bwrap", "--unshare-all", "--unshare-user", "--uid", "1000",
-                                       "--gid", "1000", "--hostname", "box", "--die-with-parent",
-                                       "--new-session", "--ro-bind", "/usr", "/usr", NULL });
+        args(c, (const char *const[]){ "bwrap", "--unshare-all", "--unshare-user",
+                                       "--disable-userns", "--uid", "1000", "--gid", "1000",
+                                       "--hostname", "box", "--die-with-parent", "--new-session",
+                                       "--ro-bind", "/usr", "/usr", NULL });
         for (size_t i = 0; i < ARRAY_SIZE(links); i++) {
                 snprintf(paths[i][0], sizeof(paths[i][0]), "usr/%s", links[i]);
                 snprintf(paths[i][1], sizeof(paths[i][1]), "/%s", links[i]);
@@ -141,9 +141,11 @@ static void bubblewrap(struct contestant *c)
                 if (stat(etc[i], &st) == 0)
                         args(c, (const char *const[]){ "--ro-bind", etc[i], etc[i], NULL });
         args(c, (const char *const[]){ "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp",
-                                       "--cap-drop", "ALL", "--clearenv", "--setenv", "PATH",
-                                       "/usr/bin:/bin", "--setenv", "HOME", "/tmp", "--chdir", "/",
-                                       NULL });
+                                       "--tmpfs", "/dev/shm", "--cap-drop", "ALL", "--clearenv",
+                                       "--setenv", "PATH", "/usr/bin:/bin", "--setenv", "HOME",
+                                       "/tmp", NULL });
+        if (getcwd(here, sizeof(here)))
+                args(c, (const char *const[]){ "--ro-bind", here, here, "--chdir", here, NULL });
         if (filter_fd >= 0)
                 args(c, (const char *const[]){ "--seccomp", "20", NULL });
         arg(c, "--");

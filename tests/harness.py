@@ -374,10 +374,11 @@ def process_table():
     return table
 
 
-def processes_with(token, parent_of=None):
-    """pids whose command line holds the token."""
+def processes_with(token):
+    """pids whose name or command line holds the token; not this process."""
     mark = token.encode()
-    return {pid for pid, (_, _, _, line) in process_table().items() if mark in line}
+    table = process_table()
+    return {p for p, (_, comm, _, line) in table.items() if mark in line or token in comm} - {os.getpid()}
 
 
 def wait_until(condition, seconds, pause=0.005):
@@ -393,7 +394,7 @@ def wait_until(condition, seconds, pause=0.005):
 def kill_marked(token):
     """Kill what a test has left behind, known by the token on its command line."""
     for _ in range(50):
-        left = processes_with(token) - {os.getpid()}
+        left = processes_with(token)
         if not left:
             return
         for pid in left:

@@ -12,6 +12,7 @@
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/sysinfo.h>
 #include <sys/wait.h>
 
 #include "box/enter.h"
@@ -131,6 +132,20 @@ static int namespaces_refused(int code, cbx_error *error)
         return -code;
 }
 
+/* Are there processors to spare? */
+static void look_at_processors(struct child *child)
+{
+        struct sysinfo info;
+        unsigned n = 0;
+
+        if (syscall(SYS_sched_getaffinity, 0, sizeof(child->processors), child->processors) < 0 ||
+            sysinfo(&info) < 0)
+                return;
+        for (size_t i = 0; i < ARRAY_SIZE(child->processors); i++)
+                n += (unsigned)__builtin_popcountl(child->processors[i]);
+        child->spread = n > 1 && info.loads[0] < (n << SI_LOAD_SHIFT);
+}
+
 /* Clone init with all signals blocked: none may arrive between clone and exec. */
 static pid_t clone_init(int cgroup, int *ret_pidfd)
 {
@@ -209,6 +224,8 @@ int box_prepare(const struct plan *plan, int cgroup, struct box *box, cbx_error 
         child.warden = warden;
         child.ids = ids_in = ids[0];
         ids_out = ids[1];
+
+        look_at_processors(&child);
 
         sigfillset(&all);
         sigprocmask(SIG_SETMASK, &all, &before);

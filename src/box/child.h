@@ -44,6 +44,8 @@ struct child {
         int pair[2];                  /* between init and main: carries the notifier */
         int notifier;                 /* init: refused calls arrive here */
         pid_t main;                   /* init: main's pid */
+        bool spread;                  /* worth moving main to another processor */
+        unsigned long processors[16]; /* that the warden may use */
 };
 
 static inline void text_copy(char *to, size_t room, const char *from)
@@ -68,19 +70,21 @@ static inline int step_failed(struct child *child, const char *step, const char 
         return -error;
 }
 
-int box_enter_identity(struct child *child); /* identity.c */
-int box_copy_mounts(struct child *child);    /* root.c: what of the host will be shown */
-int box_enter_root(struct child *child);     /* root.c */
-int box_seal_root(struct child *child);      /* root.c */
-int box_copy_devices(struct child *child);   /* dev.c */
-int box_mount_proc(struct child *child);     /* proc.c */
-int box_fill_dev(struct child *child);       /* dev.c */
-int box_enter_network(struct child *child);  /* network.c: main makes it, init joins it */
+int box_begin(struct child *child); /* identity.c */
+int box_enter_identity(struct child *child);
+int box_become_identity(struct child *child);
+int box_copy_mounts(struct child *child);   /* root.c: what of the host will be shown */
+int box_enter_root(struct child *child);    /* root.c */
+int box_copy_devices(struct child *child);  /* dev.c */
+int box_mount_proc(struct child *child);    /* proc.c */
+int box_fill_dev(struct child *child);      /* dev.c */
+int box_enter_network(struct child *child); /* network.c: main makes it, init joins it */
 int box_join_network(struct child *child);
-int box_set_limits(struct child *child);                 /* limits.c */
-int box_drop_privileges(struct child *child, bool init); /* privileges.c */
-int box_restrict_files(struct child *child);             /* landlock.c */
-int box_load_filter(struct child *child);                /* filter.c: sends the notifier to init */
+int box_set_limits(struct child *child);                  /* limits.c */
+int box_drop_privileges(struct child *child, bool init);  /* privileges.c */
+int box_open_ruleset(struct child *child, int *ret);      /* landlock.c: made by init */
+int box_restrict_files(struct child *child, int ruleset); /* entered by main */
+int box_load_filter(struct child *child);                 /* filter.c: sends the notifier to init */
 
 /* root.c, for the files that mount things into the new root. root_find opens the directory above a
  * path, root_make also makes the path; the place is good until the next of these calls. */
@@ -93,6 +97,9 @@ int root_mount_tmpfs(struct child *child, const char *path, uint64_t size);
 int box_start_main(struct child *child);      /* init.c */
 _Noreturn void box_main(struct child *child); /* main.c: from fork to exec */
 _Noreturn void box_init(struct child *child); /* init.c: pid 1's life */
+
+void box_signal_word(_Atomic uint32_t *word); /* init.c: a futex between init and main */
+void box_await_word(_Atomic uint32_t *word);
 
 int descriptor_send(int socket, int fd); /* descriptor.c */
 void descriptor_keep(unsigned from, int *fds, unsigned n);

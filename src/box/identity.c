@@ -18,29 +18,20 @@ static int offer_to_oom_killer(struct child *child)
         return 0;
 }
 
-/* Wait for the warden to write the id maps, then become that id. Until here a root's child still
- * is host root without any capability outside its new user namespace. */
-int box_enter_identity(struct child *child)
+/* What is done while this process is still the caller. */
+int box_begin(struct child *child)
 {
-        struct pollfd fds[2] = { { .fd = child->ids, .events = POLLIN },
-                                 { .fd = child->warden, .events = POLLIN } };
-        char byte;
-        int r;
-
         child->host_proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (child->host_proc < 0)
                 return step_failed(child, "open", "/proc", errno);
-        r = offer_to_oom_killer(child);
-        if (r < 0)
-                return r;
-        /* Both: the pipe's other end is open in this very process as well. */
-        while (poll(fds, 2, -1) < 0 && errno == EINTR)
-                ;
-        if (!(fds[0].revents & POLLIN) || read(child->ids, &byte, 1) != 1)
-                return step_failed(child, "wait for the id maps", NULL, EPIPE);
-        child->ids = base_close(child->ids);
+        return offer_to_oom_killer(child);
+}
 
-        /* Raw calls: the wrappers of the C library would talk to threads that are not here. */
+/* Become the box's id. Until here a root's child still is host root, without any capability
+ * outside its new user namespace. Raw calls: the wrappers of the C library would talk to threads
+ * that are not here. */
+int box_become_identity(struct child *child)
+{
         if (child->plan->privileged && syscall(SYS_setgroups, 0, NULL) < 0)
                 return step_failed(child, "leave the caller's groups", NULL, errno);
         if (syscall(SYS_setresgid, PLAN_BOX_ID, PLAN_BOX_ID, PLAN_BOX_ID) < 0)
@@ -51,4 +42,24 @@ int box_enter_identity(struct child *child)
         if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
                 return step_failed(child, "close init to its children", NULL, errno);
         return 0;
+}
+
+/* Wait for the warden to write the id maps, then become that id and let main follow. */
+int box_enter_identity(struct child *child)
+{
+        struct pollfd fds[2] = { { .fd = child->ids, .events = POLLIN },
+                                 { .fd = child->warden, .events = POLLIN } };
+        char byte;
+        int r;
+
+        /* Both: the pipe's other end is open in this very process as well. */
+        while (poll(fds, 2, -1) < 0 && errno == EINTR)
+                ;
+        if (!(fds[0].revents & POLLIN) || read(child->ids, &byte, 1) != 1)
+                return step_failed(child, "wait for the id maps", NULL, EPIPE);
+        child->ids = base_close(child->ids);
+        r = box_become_identity(child);
+        if (r == 0)
+                box_signal_word(&child->page->ids_written);
+        return r;
 }

@@ -10,6 +10,7 @@
 #include <linux/futex.h>
 #include <poll.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -80,6 +81,34 @@ static void reap(struct child *child, int signals)
                 note_status(child, pid, status);
 }
 
+void box_signal_word(_Atomic uint32_t *word)
+{
+        atomic_store(word, 1);
+        syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+/* Should the other side fail before it signals, it takes the waiting one along. */
+void box_await_word(_Atomic uint32_t *word)
+{
+        while (atomic_load(word) == 0)
+                syscall(SYS_futex, word, FUTEX_WAIT, 0, NULL, NULL, 0);
+}
+
+/* Move main to another processor, if the host is not busy: schedulers like to keep a forked child
+ * behind its parent, and the two have half a millisecond of work each. Main undoes it at once. */
+static void spread(struct child *child)
+{
+        unsigned long others[16];
+        unsigned cpu = 0;
+
+        memcpy(others, child->processors, sizeof(others));
+        if (!child->spread || syscall(SYS_getcpu, &cpu, NULL, NULL) < 0 ||
+            cpu >= sizeof(others) * 8)
+                return;
+        others[cpu / 64] &= ~(1UL << cpu % 64);
+        (void)syscall(SYS_sched_setaffinity, child->main, sizeof(others), others);
+}
+
 int box_start_main(struct child *child)
 {
         if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, child->pair) < 0)
@@ -90,11 +119,8 @@ int box_start_main(struct child *child)
         if (child->main < 0)
                 return step_failed(child, "start the main process", NULL, errno);
         child->pair[1] = base_close(child->pair[1]);
-        /* Wait for a sign of life: a scheduler that keeps a forked child behind its parent moves
-         * one that wakes up to an idle processor, so the two work side by side from here. Nothing
-         * depends on it, so a short wait is all it gets. */
-        syscall(SYS_futex, &child->page->main_alive, FUTEX_WAIT, 0,
-                &(struct timespec){ .tv_nsec = 1000 * 1000 }, NULL, 0);
+        spread(child);
+        box_signal_word(&child->page->main_placed);
         return 0;
 }
 
@@ -145,27 +171,11 @@ static _Noreturn void live(struct child *child, int signals)
         }
 }
 
-/* Let main go on to its own fences while init finishes the root. */
-static int release_main(struct child *child)
-{
-        int r;
-
-        if (send(child->pair[0], "r", 1, MSG_NOSIGNAL) != 1)
-                return step_failed(child, "release the main process", NULL, errno);
-        r = box_seal_root(child);
-        if (r < 0)
-                return r;
-        atomic_store(&child->page->root_sealed, 1);
-        syscall(SYS_futex, &child->page->root_sealed, FUTEX_WAKE, 1, NULL, NULL, 0);
-        return 0;
-}
-
 /* Init's own fences, and the descriptors that it lives by. */
 static int settle(struct child *child, int *ret_signals)
 {
         uint64_t mask = 1ULL << (SIGCHLD - 1);
         int r = box_fence(FENCE_PRIVILEGES) ? box_drop_privileges(child, true) : 0;
-        char byte;
 
         if (r < 0)
                 return r;
@@ -176,10 +186,23 @@ static int settle(struct child *child, int *ret_signals)
                         (int[]){ child->control, child->warden, child->pair[0], child->proc,
                                  *ret_signals },
                         5);
+        return 0;
+}
+
+/* The root stands. Take the notifier of main's filter, and let main into it. */
+static int release_main(struct child *child)
+{
+        _cleanup_fd_ int ruleset = -1;
+        char byte;
+        int r = box_open_ruleset(child, &ruleset);
+
+        if (r < 0)
+                return r;
         if (box_fence(FENCE_SYSCALLS) &&
             descriptor_receive(child->pair[0], &child->notifier, 1, &byte) <= 0)
                 return step_failed(child, "take the notifier from the main process", NULL, EPIPE);
-        return 0;
+        r = descriptor_send(child->pair[0], ruleset);
+        return r < 0 ? step_failed(child, "release the main process", NULL, -r) : 0;
 }
 
 _Noreturn void box_init(struct child *child)
@@ -188,9 +211,9 @@ _Noreturn void box_init(struct child *child)
 
         r = box_join_network(child);
         if (r == 0)
-                r = release_main(child);
-        if (r == 0)
                 r = settle(child, &signals);
+        if (r == 0)
+                r = release_main(child);
         if (r < 0)
                 end(child, BOX_OK);
         live(child, signals);

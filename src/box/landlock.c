@@ -58,7 +58,8 @@ static int allow_writable(struct child *child, int ruleset)
         return r;
 }
 
-int box_restrict_files(struct child *child)
+/* Made by init, which sees the finished root; -1 where the kernel has no Landlock. */
+int box_open_ruleset(struct child *child, int *ret)
 {
         int abi = child->plan->landlock_abi, r;
         struct ll_ruleset_attr attr = {
@@ -70,16 +71,23 @@ int box_restrict_files(struct child *child)
                                  : offsetof(struct ll_ruleset_attr, handled_access_net);
         _cleanup_fd_ int ruleset = -1;
 
-        if (abi == 0)
+        if (abi == 0 || !box_fence(FENCE_LANDLOCK) || !box_fence(FENCE_ROOT))
                 return 0;
         ruleset = (int)syscall(SYS_landlock_create_ruleset, &attr, size, 0);
         if (ruleset < 0)
                 return step_failed(child, "make a Landlock ruleset", NULL, errno);
         r = allow_writable(child, ruleset);
-        if (r < 0)
-                return r;
+        if (r == 0)
+                *ret = TAKE_FD(ruleset);
+        return r;
+}
+
+int box_restrict_files(struct child *child, int ruleset)
+{
+        if (ruleset < 0)
+                return 0;
         if (syscall(SYS_landlock_restrict_self, ruleset, 0) < 0)
                 return step_failed(child, "enter the Landlock domain", NULL, errno);
-        child->page->landlock_abi = abi;
+        child->page->landlock_abi = child->plan->landlock_abi;
         return 0;
 }

@@ -2,7 +2,6 @@
 /* The main process: the last fences, the wait for the word to go, exec. */
 #include <fcntl.h>
 #include <linux/close_range.h>
-#include <linux/futex.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -107,15 +106,20 @@ static int execute(struct child *child)
         return error;
 }
 
-/* Wait until init has built the root and made it this process's too. See that it is, and leave the
- * directory in which the caller was. */
-static int await_root(struct child *child)
+/* Wait until init has built the root and left the host's behind; this process's root has changed
+ * with it. See that it has, and leave the directory in which the caller was. */
+static int enter_root(struct child *child)
 {
+        _cleanup_fd_ int ruleset = -1;
         struct stat st;
         char byte;
+        int r;
 
-        if (recv(child->pair[1], &byte, 1, 0) != 1)
+        if (descriptor_receive(child->pair[1], &ruleset, 1, &byte) <= 0)
                 return step_failed(child, "wait for the root", NULL, EPIPE);
+        r = box_restrict_files(child, ruleset);
+        if (r < 0)
+                return r;
         if (chdir("/") < 0 || stat("/", &st) < 0)
                 return step_failed(child, "enter the new root", NULL, errno);
         if (box_fence(FENCE_ROOT) && st.st_dev != child->page->root_device)
@@ -123,20 +127,16 @@ static int await_root(struct child *child)
         return 0;
 }
 
-/* Nothing is executed before the host's tree is gone. Should init fail at that, it takes this
- * process along. */
-static void await_seal(struct child *child)
-{
-        while (atomic_load(&child->page->root_sealed) == 0)
-                syscall(SYS_futex, &child->page->root_sealed, FUTEX_WAIT, 0, NULL, NULL, 0);
-}
-
+/* The fences that hold for main alone. Those that need no root are put up while init builds it;
+ * what is left to do under the filter is what every program may do. */
 static int enter(struct child *child)
 {
         int r = box_enter_network(child);
 
-        if (r == 0)
-                r = await_root(child);
+        if (r == 0) {
+                box_await_word(&child->page->ids_written);
+                r = box_become_identity(child);
+        }
         if (r < 0)
                 return r;
         if (box_fence(FENCE_SESSION) && setsid() < 0)
@@ -145,11 +145,9 @@ static int enter(struct child *child)
                 r = box_set_limits(child);
         if (r == 0 && box_fence(FENCE_PRIVILEGES))
                 r = box_drop_privileges(child, false);
-        if (r == 0 && box_fence(FENCE_LANDLOCK) && box_fence(FENCE_ROOT))
-                r = box_restrict_files(child);
         if (r == 0 && box_fence(FENCE_SYSCALLS))
                 r = box_load_filter(child);
-        return r;
+        return r == 0 ? enter_root(child) : r;
 }
 
 _Noreturn void box_main(struct child *child)
@@ -160,14 +158,15 @@ _Noreturn void box_main(struct child *child)
         child->pair[0] = base_close(child->pair[0]);
         if (box_fence(FENCE_DESCRIPTORS))
                 descriptor_keep(3, (int[]){ child->pair[1], child->start, child->host_proc }, 3);
-        atomic_store(&child->page->main_alive, 1);
-        syscall(SYS_futex, &child->page->main_alive, FUTEX_WAKE, 1, NULL, NULL, 0);
+        box_await_word(&child->page->main_placed);
+        if (child->spread)
+                (void)syscall(SYS_sched_setaffinity, 0, sizeof(child->processors),
+                              child->processors);
         r = enter(child);
         if (r < 0)
                 syscall(SYS_exit_group, 1);
         child->pair[1] = base_close(child->pair[1]);
 
-        await_seal(child);
         if (descriptor_receive(child->start, stdio, 3, &byte) <= 0)
                 syscall(SYS_exit_group, 1);
         if (child->page->spec.tty)

@@ -50,9 +50,9 @@ struct box_trace {
 struct box_page {
         /* written by init and main */
         struct box_failure failure;
-        bool exec_failed;            /* everything was set up, but the program cannot be executed */
-        _Atomic uint32_t main_alive, root_sealed; /* futexes */
-        _Atomic uint64_t started;    /* when the program was executed, 0 before; CLOCK_MONOTONIC */
+        bool exec_failed; /* everything was set up, but the program cannot be executed */
+        _Atomic uint32_t main_placed, ids_written; /* futexes */
+        _Atomic uint64_t started; /* when the program was executed, 0 before; CLOCK_MONOTONIC */
         uint64_t ended;
         int status; /* of main, as from wait(2) */
         enum box_verdict verdict;

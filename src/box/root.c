@@ -357,13 +357,16 @@ static int leave_host(struct child *child)
 {
         struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY };
 
-        if (fchdir(child->root) < 0 || umount2(".", MNT_DETACH) < 0)
+        if (fchdir(child->root) < 0 || syscall(SYS_pivot_root, ".", ".") < 0)
+                return step_failed(child, "make the new root the root", NULL, errno);
+        if (umount2(".", MNT_DETACH) < 0)
                 return step_failed(child, "detach the host's root", NULL, errno);
         if (chdir("/") < 0)
                 return step_failed(child, "enter the new root", NULL, errno);
         if (syscall(SYS_mount_setattr, child->root, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
                 return step_failed(child, "make the root read-only", NULL, errno);
         child->root = base_close(child->root);
+        child->page->root_device = own_devices[0];
         return 0;
 }
 
@@ -387,14 +390,12 @@ int box_copy_mounts(struct child *child)
         return r == 0 ? box_copy_devices(child) : r;
 }
 
-/* Build the new root and make it the root of init and main. The host's is still mounted, on top
- * of it, where no path leads but "/..". */
 int box_enter_root(struct child *child)
 {
         int r = 0;
 
         if (!box_fence(FENCE_ROOT))
-                return 0;
+                return box_mount_proc(child);
         child->root = root_new_tmpfs(child, 4 * MIB, "0755");
         if (child->root < 0)
                 return child->root;
@@ -406,22 +407,8 @@ int box_enter_root(struct child *child)
                 r = box_fill_dev(child);
         if (r == 0)
                 r = seal_hidden(child);
-        if (r < 0)
-                return r;
-        if (fchdir(child->root) < 0 || syscall(SYS_pivot_root, ".", ".") < 0)
-                return step_failed(child, "make the new root the root", NULL, errno);
-        child->page->root_device = own_devices[0];
-        return 0;
-}
-
-/* Finish the root while main puts up its own fences: a fresh /proc, which the kernel gives only to
- * those who see one, and the end of the host's tree. Main waits for it before it goes on. */
-int box_seal_root(struct child *child)
-{
-        int r = box_mount_proc(child);
-
+        if (r == 0)
+                r = box_mount_proc(child);
         child->parent.fd = base_close(child->parent.fd);
-        if (r < 0 || !box_fence(FENCE_ROOT))
-                return r;
-        return leave_host(child);
+        return r == 0 ? leave_host(child) : r;
 }

@@ -25,8 +25,10 @@
 
 /* Our own set-up makes these calls after the filter is loaded and before the program starts. */
 static const char *const needed[] = {
-        "execve",         "sendmsg", "recvmsg", "close_range", "dup3",  "chdir", "exit_group",
-        "rt_sigprocmask", "futex",   "setsid",  "openat",      "ioctl", "close", "prlimit64",
+        "execve",         "sendmsg",    "recvmsg",      "close_range",
+        "dup3",           "chdir",      "openat",       "ioctl",
+        "close",          "newfstatat", "rt_sigaction", "landlock_restrict_self",
+        "rt_sigprocmask", "exit_group",
 };
 
 static bool listed(const char *name, char *const *list)
