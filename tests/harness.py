@@ -375,10 +375,13 @@ def process_table():
 
 
 def processes_with(token):
-    """pids whose name or command line holds the token; not this process."""
+    """Living processes, but not this one, whose name or command line holds the token."""
     mark = token.encode()
-    table = process_table()
-    return {p for p, (_, comm, _, line) in table.items() if mark in line or token in comm} - {os.getpid()}
+    found = set()
+    for pid, (_, comm, state, line) in process_table().items():
+        if (mark in line or token in comm) and state not in "ZX" and pid != os.getpid():
+            found.add(pid)
+    return found
 
 
 def wait_until(condition, seconds, pause=0.005):

@@ -99,7 +99,7 @@ _Noreturn void box_main(struct child *child); /* main.c: from fork to exec */
 _Noreturn void box_init(struct child *child); /* init.c: pid 1's life */
 
 void box_signal_word(_Atomic uint32_t *word); /* init.c: a futex between init and main */
-void box_await_word(_Atomic uint32_t *word);
+int box_await_word(struct child *child, _Atomic uint32_t *word);
 
 int descriptor_send(int socket, int fd); /* descriptor.c */
 void descriptor_keep(unsigned from, int *fds, unsigned n);

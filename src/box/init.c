@@ -88,10 +88,13 @@ void box_signal_word(_Atomic uint32_t *word)
 }
 
 /* Should the other side fail before it signals, it takes the waiting one along. */
-void box_await_word(_Atomic uint32_t *word)
+int box_await_word(struct child *child, _Atomic uint32_t *word)
 {
         while (atomic_load(word) == 0)
-                syscall(SYS_futex, word, FUTEX_WAIT, 0, NULL, NULL, 0);
+                if (syscall(SYS_futex, word, FUTEX_WAIT, 0, NULL, NULL, 0) < 0 && errno != EAGAIN &&
+                    errno != EINTR)
+                        return step_failed(child, "wait for init", NULL, errno);
+        return 0;
 }
 
 /* Move main to another processor, if the host is not busy: schedulers like to keep a forked child

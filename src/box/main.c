@@ -133,10 +133,10 @@ static int enter(struct child *child)
 {
         int r = box_enter_network(child);
 
-        if (r == 0) {
-                box_await_word(&child->page->ids_written);
+        if (r == 0)
+                r = box_await_word(child, &child->page->ids_written);
+        if (r == 0)
                 r = box_become_identity(child);
-        }
         if (r < 0)
                 return r;
         if (box_fence(FENCE_SESSION) && setsid() < 0)
@@ -158,11 +158,12 @@ _Noreturn void box_main(struct child *child)
         child->pair[0] = base_close(child->pair[0]);
         if (box_fence(FENCE_DESCRIPTORS))
                 descriptor_keep(3, (int[]){ child->pair[1], child->start, child->host_proc }, 3);
-        box_await_word(&child->page->main_placed);
+        r = box_await_word(child, &child->page->main_placed);
         if (child->spread)
                 (void)syscall(SYS_sched_setaffinity, 0, sizeof(child->processors),
                               child->processors);
-        r = enter(child);
+        if (r == 0)
+                r = enter(child);
         if (r < 0)
                 syscall(SYS_exit_group, 1);
         child->pair[1] = base_close(child->pair[1]);
