@@ -7,12 +7,12 @@
 #include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/sysinfo.h>
 #include <sys/wait.h>
 
 #include "box/enter.h"
@@ -132,18 +132,20 @@ static int namespaces_refused(int code, cbx_error *error)
         return -code;
 }
 
-/* Are there processors to spare? */
+/* Is there a processor to spare? /proc/loadavg tells how many tasks want one right now. */
 static void look_at_processors(struct child *child)
 {
-        struct sysinfo info;
-        unsigned n = 0;
+        _cleanup_free_ char *text = NULL;
+        unsigned n = 0, running;
+        size_t length;
 
         if (syscall(SYS_sched_getaffinity, 0, sizeof(child->processors), child->processors) < 0 ||
-            sysinfo(&info) < 0)
+            file_read(AT_FDCWD, "/proc/loadavg", 128, &text, &length) < 0 ||
+            sscanf(text, "%*s %*s %*s %u", &running) != 1)
                 return;
         for (size_t i = 0; i < ARRAY_SIZE(child->processors); i++)
                 n += (unsigned)__builtin_popcountl(child->processors[i]);
-        child->spread = n > 1 && info.loads[0] < (n << SI_LOAD_SHIFT);
+        child->spread = running < n;
 }
 
 /* Clone init with all signals blocked: none may arrive between clone and exec. */

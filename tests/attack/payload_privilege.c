@@ -384,7 +384,7 @@ static int h102_entry32(int argc, char **argv)
 {
         struct tally tally = { 0 };
         const uint32_t base = 0x08048000;
-        size_t length = (size_t)(program32_end - program32);
+        size_t length = (uintptr_t)program32_end - (uintptr_t)program32;
         struct elf32 header = {
                 .ident = { 0x7f, 'E', 'L', 'F', 1, 1, 1 },
                 .type = 2,

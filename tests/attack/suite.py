@@ -1830,7 +1830,7 @@ def r169(box):
 # Calls of the C library's own start; a program that cannot make them may die of it.
 START_CALLS = set("brk mmap munmap mprotect arch_prctl set_tid_address set_robust_list rseq".split())
 NEVER = set("execve exit exit_group rt_sigreturn restart_syscall vfork fork".split())
-NEVER |= set("rt_sigprocmask rt_sigaction getpid getuid geteuid getgid getegid gettid getppid".split())
+NEVER |= set("futex wait4 rt_sigprocmask rt_sigaction getpid getuid geteuid getgid getegid gettid getppid".split())
 # What a call may really fail with, where that is not EPERM; those that wait are interrupted.
 ERRORS = {"mmap": "ENOMEM", "clone3": "EAGAIN", "clone": "EAGAIN", "dup3": "EMFILE", "pipe2": "EMFILE",
           "socketpair": "EMFILE", "openat": "EMFILE", "openat2": "EMFILE", "close": "EIO",
