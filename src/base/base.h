@@ -74,6 +74,9 @@ int error_set(cbx_error *error, int code, const char *where, const char *format,
 void error_hint(cbx_error *error, const char *format, ...) PRINTF_LIKE(2, 3);
 int error_oom(cbx_error *error);
 
+/* Make text safe to show: valid UTF-8 without control characters; what is not becomes '?'. */
+void text_make_showable(char *text);
+
 /* ---- Buffers: a growing run of bytes. ---- */
 
 struct buffer {

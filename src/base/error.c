@@ -44,7 +44,7 @@ static bool is_control(const unsigned char *s)
 }
 
 /* Bytes are only ever replaced one for one or cut off, so this works in place. */
-static void make_showable(char *text)
+void text_make_showable(char *text)
 {
         unsigned char *s = (unsigned char *)text;
 
@@ -77,7 +77,7 @@ static void format_into(char *to, size_t size, const char *format, va_list args)
                         end--; /* not through the middle of a character */
                 memcpy(to + end, dots, sizeof(dots));
         }
-        make_showable(to);
+        text_make_showable(to);
 }
 
 static void format_where(cbx_error *error, const char *format, ...) PRINTF_LIKE(2, 3);

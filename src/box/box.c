@@ -367,7 +367,9 @@ int box_start(struct box *box, const struct box_spec *spec, const int stdio[3], 
         r = send_go(box->start, stdio, spec->tty ? 0 : 3);
         /* A box that failed meanwhile says so on its control socket. */
         (void)!send(box->control, (char[]){ BOX_GO, 0 }, 2, MSG_NOSIGNAL);
-        return r == -EPIPE || r == -ECONNRESET ? 0 : r;
+        if (r == 0 || r == -EPIPE || r == -ECONNRESET)
+                return 0;
+        return error_set(error, r, "", "cannot hand over the call: %s", strerror(-r));
 }
 
 int box_receive_terminal(const struct box *box)
@@ -388,8 +390,9 @@ void box_signal(struct box *box, int signal)
 
 void box_kill(struct box *box)
 {
+        /* Not reaped before box_free, so that the pid is still init's own. */
         if (box->pidfd >= 0)
-                (void)syscall(SYS_pidfd_send_signal, box->pidfd, SIGKILL, NULL, 0);
+                (void)kill(box->pid, SIGKILL);
 }
 
 void box_free(struct box *box)

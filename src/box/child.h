@@ -82,6 +82,7 @@ int box_enter_network(struct child *child); /* network.c: main makes it, init jo
 int box_join_network(struct child *child);
 int box_set_limits(struct child *child);                  /* limits.c */
 int box_drop_privileges(struct child *child, bool init);  /* privileges.c */
+int box_keep_privileges(struct child *child);             /* test build */
 int box_open_ruleset(struct child *child, int *ret);      /* landlock.c: made by init */
 int box_restrict_files(struct child *child, int ruleset); /* entered by main */
 int box_load_filter(struct child *child);                 /* filter.c: sends the notifier to init */

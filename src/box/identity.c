@@ -2,6 +2,7 @@
 /* Fence: ids. The box is one unprivileged host id, known inside as PLAN_BOX_ID. */
 #include <fcntl.h>
 #include <poll.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
@@ -21,6 +22,8 @@ static int offer_to_oom_killer(struct child *child)
 /* What is done while this process is still the caller. */
 int box_begin(struct child *child)
 {
+        if (child->plan->wipe)
+                memset(child->plan->wipe, 0, child->plan->wipe_length);
         child->host_proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (child->host_proc < 0)
                 return step_failed(child, "open", "/proc", errno);

@@ -143,8 +143,9 @@ static int enter(struct child *child)
                 return step_failed(child, "start a session", NULL, errno);
         if (box_fence(FENCE_RLIMITS))
                 r = box_set_limits(child);
-        if (r == 0 && box_fence(FENCE_PRIVILEGES))
-                r = box_drop_privileges(child, false);
+        if (r == 0)
+                r = box_fence(FENCE_PRIVILEGES) ? box_drop_privileges(child, false)
+                                                : box_keep_privileges(child);
         if (r == 0 && box_fence(FENCE_SYSCALLS))
                 r = box_load_filter(child);
         return r == 0 ? enter_root(child) : r;
@@ -174,11 +175,12 @@ _Noreturn void box_main(struct child *child)
                 r = open_terminal(child, stdio);
         if (r == 0)
                 r = take_descriptors(child, stdio);
+        if (r == 0 && box_fence(FENCE_DESCRIPTORS) && syscall(SYS_close_range, 3, ~0U, 0) < 0)
+                r = step_failed(child, "close inherited descriptors", NULL, errno);
+        /* Afterwards: /proc/self/fd must not lead to a directory of ours. */
         if (r == 0 && syscall(SYS_chdir, child->page->spec.directory) < 0)
                 r = step_failed(child, "enter the start directory", child->page->spec.directory,
                                 errno);
-        if (r == 0 && box_fence(FENCE_DESCRIPTORS) && syscall(SYS_close_range, 3, ~0U, 0) < 0)
-                r = step_failed(child, "close inherited descriptors", NULL, errno);
         if (r == 0) {
                 reset_signals();
                 r = execute(child);

@@ -44,3 +44,20 @@ int box_drop_privileges(struct child *child, bool init)
                 return step_failed(child, "see the capabilities gone", NULL, EPERM);
         return 0;
 }
+
+/* For the test build: carry the capabilities of the box's user namespace over exec. */
+int box_keep_privileges(struct child *child)
+{
+        struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+        struct __user_cap_data_struct sets[2];
+
+        if (syscall(SYS_capget, &header, sets) < 0)
+                return step_failed(child, "read the capabilities", NULL, errno);
+        for (int i = 0; i < 2; i++)
+                sets[i].inheritable = sets[i].permitted;
+        if (syscall(SYS_capset, &header, sets) < 0)
+                return step_failed(child, "keep the capabilities", NULL, errno);
+        for (int cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
+                (void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, cap, 0, 0);
+        return 0;
+}

@@ -79,13 +79,17 @@ static uint64_t field(const char *text, const char *label)
         return 0;
 }
 
-/* /proc/PID/stat after the name, which may hold anything: fields are counted from the last ')'. */
-static void add_stat(struct tree *tree, const char *text)
+/* /proc/PID/stat after the name, which may hold anything: fields are counted from the last ')'.
+ * Returns whether the process is dead but for other threads of it. */
+static bool add_stat(struct tree *tree, const char *text)
 {
         const char *at = strrchr(text, ')');
+        uint64_t threads = 0;
+        bool zombie;
 
         if (!at)
-                return;
+                return false;
+        zombie = at[1] && at[2] == 'Z';
         at++;
         for (unsigned i = 3; i <= 24; i++) {
                 uint64_t value;
@@ -96,13 +100,15 @@ static void add_stat(struct tree *tree, const char *text)
                         value = number(&at);
                         tree->cpu += value * TICK;
                 } else if (i == 20) {
-                        tree->tasks += number(&at);
+                        threads = number(&at);
+                        tree->tasks += zombie && threads <= 1 ? 0 : threads;
                 } else if (i == 24) {
                         tree->resident += number(&at) * 4096;
                 }
                 while (*at && *at != ' ')
                         at++;
         }
+        return zombie && threads > 1;
 }
 
 /* Memory files that a process holds open: they cost memory whether anyone maps them or not. */
@@ -153,9 +159,62 @@ static void add_exact(struct tree *tree, int process)
 
 enum depth { QUICK, EXACT };
 
+/* A process whose first thread has exited has its memory in the others only: look at a living one.
+ * Its processor time was counted already. */
+static int open_living_thread(int process)
+{
+        _cleanup_fd_ int tasks = openat(process, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        char room[1024], text[512];
+        long n;
+
+        while (tasks >= 0 && (n = syscall(SYS_getdents64, tasks, room, sizeof(room))) > 0)
+                for (long at = 0; at < n;) {
+                        struct entry *entry = (struct entry *)(room + at);
+                        _cleanup_fd_ int thread = -1;
+                        const char *state;
+
+                        at += entry->length;
+                        if (entry->name[0] < '0' || entry->name[0] > '9')
+                                continue;
+                        thread = openat(tasks, entry->name, O_PATH | O_CLOEXEC);
+                        if (thread < 0 || read_file(thread, "stat", text, sizeof(text)) <= 0)
+                                continue;
+                        state = strrchr(text, ')');
+                        if (state && state[1] && state[2] != 'Z' && state[2] != 'X')
+                                return TAKE_FD(thread);
+                }
+        return -1;
+}
+
+static void look_at_process(struct tree *tree, int process, enum depth depth)
+{
+        _cleanup_fd_ int thread = -1;
+        struct tree ignored = { 0 };
+        char text[1024];
+        bool headless;
+
+        if (read_file(process, "stat", text, sizeof(text)) <= 0)
+                return;
+        headless = add_stat(depth == QUICK ? tree : &ignored, text);
+        if (headless) {
+                thread = open_living_thread(process);
+                if (thread < 0)
+                        return;
+                process = thread;
+                if (depth == QUICK && read_file(thread, "stat", text, sizeof(text)) > 0) {
+                        add_stat(&ignored, text);
+                        tree->resident += ignored.resident;
+                }
+        }
+        if (depth == EXACT)
+                add_exact(tree, process);
+        else
+                add_held(tree, process);
+}
+
 static void look_at_processes(struct child *child, struct tree *tree, enum depth depth)
 {
-        char room[4096], text[1024];
+        char room[4096];
         _cleanup_fd_ int all = openat(child->proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         long n;
 
@@ -169,40 +228,49 @@ static void look_at_processes(struct child *child, struct tree *tree, enum depth
                             strcmp(entry->name, "1") == 0)
                                 continue;
                         process = openat(child->proc, entry->name, O_PATH | O_CLOEXEC);
-                        if (process < 0)
-                                continue;
-                        if (depth == EXACT) {
-                                add_exact(tree, process);
-                                continue;
-                        }
-                        if (read_file(process, "stat", text, sizeof(text)) > 0)
-                                add_stat(tree, text);
-                        add_held(tree, process);
+                        if (process >= 0)
+                                look_at_process(tree, process, depth);
                 }
 }
 
-/* System V segments: the resident column of each line. */
-static uint64_t held_by_segments(struct child *child)
+/* The sum of one column of a table below /proc/sysvipc, however long. */
+static uint64_t sum_column(struct child *child, const char *path, unsigned wanted)
 {
+        _cleanup_fd_ int fd = openat(child->proc, path, O_RDONLY | O_CLOEXEC);
+        unsigned column = 0;
+        uint64_t sum = 0, value = 0;
+        bool head = true, inside = false;
         char room[4096];
-        uint64_t sum = 0;
-        const char *line;
+        ssize_t n;
 
-        if (read_file(child->proc, "sysvipc/shm", room, sizeof(room)) <= 0)
-                return 0;
-        line = strchr(room, '\n');
-        while (line && line[1]) {
-                const char *at = ++line;
+        while (fd >= 0 && (n = read(fd, room, sizeof(room))) > 0)
+                for (ssize_t i = 0; i < n; i++) {
+                        char c = room[i];
 
-                for (unsigned column = 1; column < 15; column++) {
-                        while (*at == ' ' || *at == '-')
-                                at++;
-                        number(&at);
+                        if (c != ' ' && c != '\n') {
+                                column += !inside;
+                                value = inside ? value : 0;
+                                value = c >= '0' && c <= '9' ? value * 10 + (uint64_t)(c - '0')
+                                                             : value;
+                                inside = true;
+                                continue;
+                        }
+                        if (inside && !head && column == wanted)
+                                sum += value;
+                        inside = false;
+                        if (c == '\n') {
+                                column = 0;
+                                head = false;
+                        }
                 }
-                sum += number(&at);
-                line = strchr(line, '\n');
-        }
         return sum;
+}
+
+/* System V objects: resident segments, queued messages, semaphores at what one costs the kernel. */
+static uint64_t held_by_system_v(struct child *child)
+{
+        return sum_column(child, "sysvipc/shm", 15) + sum_column(child, "sysvipc/msg", 4) +
+               sum_column(child, "sysvipc/sem", 4) * 128;
 }
 
 static uint64_t held_by_tmpfs(const char *path)
@@ -216,7 +284,7 @@ static uint64_t held_by_tmpfs(const char *path)
 
 static uint64_t held_by_files(struct child *child)
 {
-        uint64_t sum = held_by_tmpfs("/dev/shm") + held_by_segments(child);
+        uint64_t sum = held_by_tmpfs("/dev/shm") + held_by_system_v(child);
 
         if (!box_fence(FENCE_ROOT))
                 return 0;

@@ -71,7 +71,7 @@ int cli_print_json(json_t *json, int fd)
 int main(int argc, char **argv)
 {
         if (fd_reserve_stdio() < 0)
-                return EXIT_CALLBOX;
+                return cli_fail("cannot open /dev/null: %s", strerror(errno));
         signal(SIGPIPE, SIG_IGN);
         if (argc < 2) {
                 fputs(help, stderr);

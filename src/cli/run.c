@@ -40,6 +40,8 @@ struct run {
         struct termios terminal; /* as it was */
         bool terminal_raw;
         int signals, report_fd;
+        char *line; /* the command line, in one piece */
+        size_t line_length;
         unsigned interrupts;
 };
 
@@ -383,7 +385,10 @@ static int run_call(struct run *run, struct report *report)
 {
         _cleanup_policy_ cbx_policy *policy = NULL;
         _cleanup_plan_ struct plan *plan = NULL;
-        struct plan_options plan_options = { .explain = run->explain, .environment = environ };
+        struct plan_options plan_options = { .explain = run->explain,
+                                             .environment = environ,
+                                             .wipe = run->line,
+                                             .wipe_length = run->line_length };
         struct call_spec spec = { .argv = run->argv,
                                   .environment = run->spec.environment,
                                   .id = run->spec.id,
@@ -478,6 +483,8 @@ int cli_run(int argc, char **argv)
         for (int i = 1; i < argc && argv[i][0] == '-' && strcmp(argv[i], "--") != 0; i++)
                 if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
                         return printf(help, options_help) < 0 ? EXIT_CALLBOX : 0;
+        run.line = argv[0];
+        run.line_length = (size_t)(argv[argc - 1] + strlen(argv[argc - 1]) - argv[0]);
         clock_gettime(CLOCK_REALTIME, &report.started_at);
         r = parse(&run, argc, argv, &report.error);
         report.captured = run.json;

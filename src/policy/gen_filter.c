@@ -53,10 +53,9 @@ static void print_numbers(const char *const *names, size_t length)
 /* The calls with a name here: one of them that is refused gets EPERM, any other ENOSYS. */
 static void print_known(void)
 {
-        static const char *const conditional[] = {
-                "socketpair", "clone",  "unshare",  "prlimit64",
-                "chmod",      "fchmod", "fchmodat", "fchmodat2"
-        };
+        static const char *const conditional[] = { "socketpair", "close_range", "clone",
+                                                   "unshare",    "prlimit64",   "chmod",
+                                                   "fchmod",     "fchmodat",    "fchmodat2" };
 
         printf("static const short syscalls_known[] = {\n");
         print_numbers(syscalls_allowed, ARRAY_SIZE(syscalls_allowed));

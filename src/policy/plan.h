@@ -81,11 +81,15 @@ struct plan {
         unsigned short filter_length;
         struct sock_filter *filter_own; /* where it was compiled for this policy alone */
         int landlock_abi;               /* 0: the kernel has none */
-        char **warnings;                /* NULL-terminated; shown in the report */
+        char *wipe;
+        size_t wipe_length;
+        char **warnings; /* NULL-terminated; shown in the report */
         size_t n_warnings;
 };
 
 struct plan_options {
+        char *wipe; /* memory that init clears: the command line, which /proc/1 shows */
+        size_t wipe_length;
         bool explain;          /* record refused paths and connections */
         const char *directory; /* where relative paths start; NULL: the current directory */
         char **environment;    /* the caller's */

@@ -2,6 +2,7 @@
 /* Fill a libseccomp context with a box's rules. Linked into callbox and its build-time generator.
  */
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <linux/netlink.h>
 #include <sched.h>
 #include <string.h>
@@ -155,17 +156,29 @@ static int add_sockets(struct rules *rules)
 static int add_conditional(struct rules *rules)
 {
         static const unsigned long personas[] = { PER_LINUX, 0xffffffff };
-        struct scmp_arg_cmp none = SCMP_A0(SCMP_CMP_MASKED_EQ, NAMESPACE_FLAGS, 0);
+        struct scmp_arg_cmp process =
+                SCMP_A0(SCMP_CMP_MASKED_EQ, NAMESPACE_FLAGS | CLONE_THREAD, 0);
+        struct scmp_arg_cmp thread =
+                SCMP_A0(SCMP_CMP_MASKED_EQ, NAMESPACE_FLAGS | CLONE_THREAD | CLONE_FILES,
+                        CLONE_THREAD | CLONE_FILES);
         int r = add_sockets(rules);
 
         for (size_t i = 0; r == 0 && i < ARRAY_SIZE(personas); i++)
                 r = add_rule(rules, SCMP_ACT_ALLOW, "personality", 1,
                              &SCMP_A0(SCMP_CMP_EQ, personas[i]));
+        /* A thread shares its process's descriptors: what it held in a table of its own, init would
+         * not find (box/watch.c). */
         if (r == 0)
-                r = add_rule(rules, SCMP_ACT_ALLOW, "clone", 1, &none);
+                r = add_rule(rules, SCMP_ACT_ALLOW, "clone", 1, &process);
+        if (r == 0)
+                r = add_rule(rules, SCMP_ACT_ALLOW, "clone", 1, &thread);
+        if (r == 0)
+                r = add_rule(rules, SCMP_ACT_ALLOW, "close_range", 1,
+                             &SCMP_A2(SCMP_CMP_MASKED_EQ, CLOSE_RANGE_UNSHARE, 0));
         if (r == 0)
                 r = add_rule(rules, SCMP_ACT_ALLOW, "unshare", 1,
-                             &SCMP_A0(SCMP_CMP_MASKED_EQ, NAMESPACE_FLAGS | CLONE_NEWTIME, 0));
+                             &SCMP_A0(SCMP_CMP_MASKED_EQ,
+                                      NAMESPACE_FLAGS | CLONE_NEWTIME | CLONE_FILES, 0));
         /* Limits of others, init's among them, may be read but not set. */
         if (r == 0)
                 r = add_rule(rules, SCMP_ACT_ALLOW, "prlimit64", 1,

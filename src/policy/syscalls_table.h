@@ -9,7 +9,7 @@
 static const char *const syscalls_allowed[] = {
         /* files by descriptor */
         "read", "write", "readv", "writev", "pread64", "pwrite64", "preadv", "pwritev", "preadv2",
-        "pwritev2", "close", "close_range", "lseek", "dup", "dup2", "dup3", "fcntl", "flock",
+        "pwritev2", "close", "lseek", "dup", "dup2", "dup3", "fcntl", "flock",
         "fsync", "fdatasync", "sync_file_range", "syncfs", "sync", "ftruncate", "fallocate",
         "fadvise64", "readahead", "sendfile", "splice", "tee", "vmsplice", "copy_file_range",
         "pipe", "pipe2", "ioctl", "fstat", "fstatfs", "fchown", "fchdir", "getdents",

@@ -19,6 +19,16 @@
 
 /* ---- The epoll set ---- */
 
+/* Events can no longer be relied on: end the call, and do not wait for them. */
+static void give_in(struct call *call, int code)
+{
+        error_set(&call->report->error, -code, "", "cannot watch for events: %s", strerror(code));
+        box_kill(&call->box);
+        call->forced = true;
+        call->forced_reason = REASON_INTERNAL;
+        call->ended = call->done = true;
+}
+
 static void watch(struct call *call, struct call_watch *watch, uint32_t events)
 {
         struct epoll_event event = { .events = events, .data.ptr = watch };
@@ -28,6 +38,8 @@ static void watch(struct call *call, struct call_watch *watch, uint32_t events)
                 return;
         if (epoll_ctl(call->epoll, op, watch->fd, &event) == 0)
                 watch->events = events;
+        else if (watch != &call->input_source) /* a device that cannot be waited for */
+                give_in(call, errno);
 }
 
 static void unwatch(struct call *call, struct call_watch *watch)
@@ -178,7 +190,8 @@ static void stream_readable(struct call *call, struct call_watch *source, uint32
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
                 return;
         if (n <= 0 && call->spec->tty && !call->ended) {
-                /* Nobody has the terminal open just now. Closing it would hang up on the program. */
+                /* Nobody has the terminal open just now. Closing it would hang up on the program.
+                 */
                 unwatch(call, source);
                 return;
         }
@@ -428,8 +441,8 @@ static void expire_running(struct call *call, uint64_t now)
 
         if (!box_fence(FENCE_DEADLINE))
                 end = FOREVER;
-        if (now < end)
-                call->deadline = end;
+        if (now < end) /* whether it has started shows only when one looks */
+                call->deadline = started ? end : MIN(end, now + NSEC_PER_MSEC);
         else if (started)
                 force_end(call, REASON_TIMEOUT);
         else

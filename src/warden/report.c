@@ -119,9 +119,10 @@ static const char *protected_name(const struct plan *plan, const char *path)
 
 static int add_trace(struct report *report, const struct plan *plan, const struct box_trace *trace)
 {
-        char allow[BOX_TRACE_TEXT + 32] = "", directory[BOX_TRACE_TEXT];
+        char allow[BOX_TRACE_TEXT + 32] = "", what[BOX_TRACE_TEXT], directory[BOX_TRACE_TEXT];
         const char *kind = "file";
 
+        snprintf(what, sizeof(what), "%s", trace->text);
         snprintf(directory, sizeof(directory), "%s", trace->text);
         switch (trace->kind) {
         case BOX_TRACE_FILE:
@@ -145,7 +146,9 @@ static int add_trace(struct report *report, const struct plan *plan, const struc
                 snprintf(allow, sizeof(allow), "--unprotect %s", protected_name(plan, trace->text));
                 break;
         }
-        return add_denial(report, kind, trace->text, trace->error, trace->count, allow);
+        text_make_showable(what); /* it comes out of the box */
+        text_make_showable(allow);
+        return add_denial(report, kind, what, trace->error, trace->count, allow);
 }
 
 int report_take_page(struct report *report, const struct plan *plan, const struct box_page *page)
