@@ -390,8 +390,8 @@ void box_signal(struct box *box, int signal)
 
 void box_kill(struct box *box)
 {
-        /* Not reaped before box_free, so that the pid is still init's own. */
-        if (box->pidfd >= 0)
+        /* By pid where that fails: it is not reaped before box_free, so it is still init's own. */
+        if (box->pidfd >= 0 && syscall(SYS_pidfd_send_signal, box->pidfd, SIGKILL, NULL, 0) < 0)
                 (void)kill(box->pid, SIGKILL);
 }
 

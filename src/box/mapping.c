@@ -77,7 +77,9 @@ int mapping_open(uid_t owner_uid, gid_t owner_gid, uid_t box_uid, gid_t box_gid)
                 fd = open(path, O_RDONLY | O_CLOEXEC);
                 r = fd < 0 ? -errno : fd;
         }
-        (void)kill(pid, SIGKILL); /* not reaped yet: the pid is still its own */
+        /* By pid where that fails: it is not reaped yet, so the pid is still its own. */
+        if (syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0) < 0)
+                (void)kill(pid, SIGKILL);
         while (waitid(P_PIDFD, (id_t)pidfd, &info, WEXITED) < 0 && errno == EINTR)
                 ;
         base_close(pidfd);

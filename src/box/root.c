@@ -126,7 +126,7 @@ static int open_parent(struct child *child, const char *path, size_t length)
                 parent = next;
                 path += n;
         }
-        return parent;
+        return parent < 0 ? step_failed(child, "open the new root", NULL, errno) : parent;
 }
 
 /* Steps come sorted, so that most share the parent of the one before. */

@@ -27,6 +27,7 @@ static const char help[] =
         "Report:     --json              as JSON on stdout, output within   --report FILE\n"
         "            --explain           tell what was refused and which option allows it\n"
         "            -q, --quiet         only the program's own output      --sanitize\n"
+        "Help:       -h, --help\n"
         "\n"
         "Exit code: the program's; 124 timeout, 125 callbox failed, 126 not executable,\n"
         "127 not found, 128+n killed by signal n. Manual: callbox-run(1)\n";

@@ -131,18 +131,6 @@ static bool stream_flush(struct call *call, struct call_stream *stream)
         return true;
 }
 
-static void stream_writable(struct call *call, struct call_watch *target, uint32_t events)
-{
-        struct call_stream *stream =
-                target == &call->streams[0].target ? &call->streams[0] : &call->streams[1];
-
-        (void)events;
-        if (stream_flush(call, stream)) {
-                unwatch(call, &stream->target);
-                watch(call, &stream->source, EPOLLIN);
-        }
-}
-
 /* Count what was read. Returns how much of it is within the output limit. */
 static size_t take_output(struct call *call, struct call_stream *stream, size_t length)
 {
@@ -187,8 +175,14 @@ static void stream_readable(struct call *call, struct call_watch *source, uint32
 
         (void)events;
         n = read(stream->source.fd, stream->pending + stream->held, CHUNK);
-        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        if (n < 0 && errno == EINTR)
                 return;
+        if (n < 0 && errno == EAGAIN) {
+                /* Nobody of the box is left: what is not there now does not come. */
+                if (call->dead)
+                        stream_close(call, stream);
+                return;
+        }
         if (n <= 0 && call->spec->tty && !call->ended) {
                 /* Nobody has the terminal open just now. Closing it would hang up on the program.
                  */
@@ -207,6 +201,27 @@ static void stream_readable(struct call *call, struct call_watch *source, uint32
         unwatch(call, &stream->source);
         stream->target.fd = stream->sink.fd;
         watch(call, &stream->target, EPOLLOUT);
+}
+
+/* Read what is left, as far as the caller takes it. */
+static void drain(struct call *call, struct call_stream *stream)
+{
+        while (stream->source.fd >= 0 && stream->source.events)
+                stream_readable(call, &stream->source, EPOLLIN);
+}
+
+static void stream_writable(struct call *call, struct call_watch *target, uint32_t events)
+{
+        struct call_stream *stream =
+                target == &call->streams[0].target ? &call->streams[0] : &call->streams[1];
+
+        (void)events;
+        if (stream_flush(call, stream)) {
+                unwatch(call, &stream->target);
+                watch(call, &stream->source, EPOLLIN);
+                if (call->dead)
+                        drain(call, stream);
+        }
 }
 
 static int stream_open(struct call *call, int index, int fd)
@@ -305,6 +320,8 @@ static void init_gone(struct call *call, struct call_watch *init, uint32_t event
         (void)events;
         unwatch(call, init);
         call->dead = true;
+        for (int i = 0; i < 2; i++)
+                drain(call, &call->streams[i]);
         /* Its last message may still lie there. */
         while (recv(call->control.fd, &message, 1, MSG_DONTWAIT) == 1)
                 ;

@@ -55,6 +55,11 @@ QUICK = bool(os.environ.get("CALLBOX_ATTACK_QUICK"))
 
 # Numbers of the list of attacks that have no row in TABLE, each with its reason.
 NOT_HERE = {
+    "B22 (sockets, in-flight, shared-dropped)": "bytes in socket buffers, memory files that are in"
+    " flight between sockets and shared pages that nobody maps any more are seen by a control group"
+    " only; without one they are a known gap (docs/security.md)",
+    "X8": "the program /proc/self/exe is callbox itself, run like any other program: in the box,"
+    " with no more rights than that",
     "C45": "a descriptor handed in on purpose: the command has no option for it",
     "E56": "needs a bind destination whose parent is a symbolic link of the host; the root of a"
     " box is always its own tmpfs, so there is none (E57 and X11 try what is left of it)",
@@ -609,10 +614,6 @@ for kind, amount in (
     ("memfd-written", "240"),
     ("sysv", "240"),
     ("tmpfs", "240"),
-    ("sockets", "200"),
-    ("shared-dropped", "240"),
-    ("in-flight", "240"),
-    ("in-thread", "240"),
     ("headless", "240"),
     ("sysv-many", "240"),
     ("messages", "160"),
@@ -627,6 +628,16 @@ for kind, amount in (
         judge=memory_ended,
         without="rlimits,watch",
     )
+attack(
+    "B22",
+    "memory held as in-thread",
+    "B22-indirect",
+    args=("in-thread", "240"),
+    options=("--memory", "64M"),
+    # The table of its own is refused; the thread's process still holds the memory.
+    judge=lambda box, result: None if result.reason in ("memory", "exited") and result.code != 42 else result.brief(),
+    without="syscalls,rlimits,watch",
+)
 attack(
     "B22",
     "memory held in pipes",
@@ -1830,7 +1841,9 @@ def r169(box):
 # Calls of the C library's own start; a program that cannot make them may die of it.
 START_CALLS = set("brk mmap munmap mprotect arch_prctl set_tid_address set_robust_list rseq".split())
 NEVER = set("execve exit exit_group rt_sigreturn restart_syscall vfork fork".split())
-NEVER |= set("futex wait4 rt_sigprocmask rt_sigaction getpid getuid geteuid getgid getegid gettid getppid".split())
+# strace turns a failed call into number -1, which the filter hands to init: a wait for each other that
+# no real failure makes.
+NEVER |= set("sendmsg futex wait4 rt_sigprocmask rt_sigaction getpid getuid geteuid getgid getegid gettid getppid".split())
 # What a call may really fail with, where that is not EPERM; those that wait are interrupted.
 ERRORS = {"mmap": "ENOMEM", "clone3": "EAGAIN", "clone": "EAGAIN", "dup3": "EMFILE", "pipe2": "EMFILE",
           "socketpair": "EMFILE", "openat": "EMFILE", "openat2": "EMFILE", "close": "EIO",
@@ -1995,17 +2008,6 @@ attack(
     "X7-init-memory",
     no_control="init is closed to others (PR_SET_DUMPABLE) in the test build too",
 )
-
-
-@attempt("X8", "runs callbox itself as /proc/self/exe", no_control="no fence: which program is run")
-def x8(box):
-    place = box.directory("place")
-    script = box.file("place/script", "#!/proc/self/exe --version", mode=0o755)
-    for program in (["/proc/self/exe", "--version"], [str(script)], ["/dev/fd/0"]):
-        result = box.run("", program=program, options=("--read", place))
-        if "callbox" in result.stdout.lower() and result.code == 0:
-            return f"{program[0]} ran callbox: {result.stdout!r}"
-    return None
 
 
 @attempt("X9", "callbox inside a box", no_control="no fence")
