@@ -107,7 +107,7 @@ static void mean_the_caller(struct child *child, const struct seccomp_notif *cal
         size_t n = strncmp(path, self, sizeof(self) - 1) == 0       ? sizeof(self) - 1
                    : strncmp(path, thread, sizeof(thread) - 1) == 0 ? sizeof(thread) - 1
                                                                     : 0;
-        char rest[PATH_MAX], *end;
+        char rest[PATH_MAX] = "", *end;
 
         if (n == 0)
                 return;
@@ -142,7 +142,7 @@ int guard_resolve_from(struct child *child, const struct seccomp_notif *call, in
 {
         struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
                                 .resolve = RESOLVE_NO_MAGICLINKS };
-        char room[PATH_MAX];
+        char room[PATH_MAX] = "";
         char *slash;
         size_t n;
         int r;

@@ -280,7 +280,7 @@ static int take(struct options *options, const struct option *option, const char
 
 int options_take(struct options *options, int argc, char **argv, int *index, cbx_error *error)
 {
-        const char *value = NULL;
+        const char *value = "";
         int r;
 
         for (size_t i = 0; i < ARRAY_SIZE(flags); i++)

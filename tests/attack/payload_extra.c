@@ -491,8 +491,11 @@ static int x28_deputy(int argc, char **argv)
                 mkfifo(path, 0600);
                 ours[i] = fork();
                 if (ours[i] == 0) {
+                        int opened;
+
                         alarm(3);
-                        _exit(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600) < 0);
+                        opened = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+                        _exit(opened < 0 ? 1 : 0);
                 }
         }
         nap(0.2);
