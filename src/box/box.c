@@ -235,6 +235,8 @@ int box_prepare(const struct plan *plan, int cgroup, struct box *box, cbx_error 
         if (pid == 0)
                 box_enter(&child);
         r = pid < 0 ? -errno : 0;
+        if (r == 0)
+                box_place(&child, pid, &box->page->init_placed);
         sigprocmask(SIG_SETMASK, &before, NULL);
         base_close(control[1]);
         base_close(start[1]);

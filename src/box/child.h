@@ -99,8 +99,11 @@ int box_start_main(struct child *child);      /* init.c */
 _Noreturn void box_main(struct child *child); /* main.c: from fork to exec */
 _Noreturn void box_init(struct child *child); /* init.c: pid 1's life */
 
-void box_signal_word(_Atomic uint32_t *word); /* init.c: a futex between init and main */
+/* place.c: a futex between processes of a box, and which processor they work on */
+void box_signal_word(_Atomic uint32_t *word);
 int box_await_word(struct child *child, _Atomic uint32_t *word);
+void box_place(struct child *child, pid_t pid, _Atomic uint32_t *placed);
+int box_await_place(struct child *child, _Atomic uint32_t *placed);
 
 int descriptor_send(int socket, int fd); /* descriptor.c */
 void descriptor_keep(unsigned from, int *fds, unsigned n);

@@ -14,7 +14,9 @@ _Noreturn void box_enter(struct child *child)
         const char failed = BOX_FAILED;
         int r;
 
-        r = box_begin(child);
+        r = box_await_place(child, &child->page->init_placed);
+        if (r == 0)
+                r = box_begin(child);
         if (r == 0)
                 r = box_start_main(child); /* puts up its own fences meanwhile */
         if (r == 0)

@@ -7,10 +7,8 @@
 #include "box/init.h"
 
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <poll.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -81,37 +79,6 @@ static void reap(struct child *child, int signals)
                 note_status(child, pid, status);
 }
 
-void box_signal_word(_Atomic uint32_t *word)
-{
-        atomic_store(word, 1);
-        syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0);
-}
-
-/* Should the other side fail before it signals, it takes the waiting one along. */
-int box_await_word(struct child *child, _Atomic uint32_t *word)
-{
-        while (atomic_load(word) == 0)
-                if (syscall(SYS_futex, word, FUTEX_WAIT, 0, NULL, NULL, 0) < 0 && errno != EAGAIN &&
-                    errno != EINTR)
-                        return step_failed(child, "wait for init", NULL, errno);
-        return 0;
-}
-
-/* Move main to another processor, if the host is not busy: schedulers like to keep a forked child
- * behind its parent, and the two have half a millisecond of work each. Main undoes it at once. */
-static void spread(struct child *child)
-{
-        unsigned long others[16];
-        unsigned cpu = 0;
-
-        memcpy(others, child->processors, sizeof(others));
-        if (!child->spread || syscall(SYS_getcpu, &cpu, NULL, NULL) < 0 ||
-            cpu >= sizeof(others) * 8)
-                return;
-        others[cpu / 64] &= ~(1UL << cpu % 64);
-        (void)syscall(SYS_sched_setaffinity, child->main, sizeof(others), others);
-}
-
 int box_start_main(struct child *child)
 {
         if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, child->pair) < 0)
@@ -122,8 +89,7 @@ int box_start_main(struct child *child)
         if (child->main < 0)
                 return step_failed(child, "start the main process", NULL, errno);
         child->pair[1] = base_close(child->pair[1]);
-        spread(child);
-        box_signal_word(&child->page->main_placed);
+        box_place(child, child->main, &child->page->main_placed);
         return 0;
 }
 

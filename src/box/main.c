@@ -159,10 +159,7 @@ _Noreturn void box_main(struct child *child)
         child->pair[0] = base_close(child->pair[0]);
         if (box_fence(FENCE_DESCRIPTORS))
                 descriptor_keep(3, (int[]){ child->pair[1], child->start, child->host_proc }, 3);
-        r = box_await_word(child, &child->page->main_placed);
-        if (child->spread)
-                (void)syscall(SYS_sched_setaffinity, 0, sizeof(child->processors),
-                              child->processors);
+        r = box_await_place(child, &child->page->main_placed);
         if (r == 0)
                 r = enter(child);
         if (r < 0)

@@ -51,7 +51,7 @@ struct box_page {
         /* written by init and main */
         struct box_failure failure;
         bool exec_failed; /* everything was set up, but the program cannot be executed */
-        _Atomic uint32_t main_placed, ids_written; /* futexes */
+        _Atomic uint32_t init_placed, main_placed, ids_written; /* futexes */
         _Atomic uint64_t started; /* when the program was executed, 0 before; CLOCK_MONOTONIC */
         uint64_t ended;
         int status; /* of main, as from wait(2) */

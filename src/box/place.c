@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Working side by side. The warden, init and main have half a millisecond of work each, but
+ * schedulers like to keep a forked child behind its parent. So each child waits until its parent
+ * has moved it to another processor, where there is one to spare, and then lifts that restriction
+ * again. On a busy host nobody is moved.
+ */
+#include <linux/futex.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "box/child.h"
+
+void box_signal_word(_Atomic uint32_t *word)
+{
+        atomic_store(word, 1);
+        syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+/* Should the other side fail before it signals, it takes the waiting one along. */
+int box_await_word(struct child *child, _Atomic uint32_t *word)
+{
+        while (atomic_load(word) == 0)
+                if (syscall(SYS_futex, word, FUTEX_WAIT, 0, NULL, NULL, 0) < 0 && errno != EAGAIN &&
+                    errno != EINTR)
+                        return step_failed(child, "wait for the other side", NULL, errno);
+        return 0;
+}
+
+/* In the parent: move `pid` away from this processor, and let it go on. */
+void box_place(struct child *child, pid_t pid, _Atomic uint32_t *placed)
+{
+        unsigned long others[ARRAY_SIZE(child->processors)];
+        unsigned cpu = 0;
+
+        memcpy(others, child->processors, sizeof(others));
+        if (child->spread && syscall(SYS_getcpu, &cpu, NULL, NULL) == 0 &&
+            cpu < sizeof(others) * 8) {
+                others[cpu / 64] &= ~(1UL << cpu % 64);
+                (void)syscall(SYS_sched_setaffinity, pid, sizeof(others), others);
+        }
+        box_signal_word(placed);
+}
+
+/* In the child, first of all. */
+int box_await_place(struct child *child, _Atomic uint32_t *placed)
+{
+        int r = box_await_word(child, placed);
+
+        if (r == 0 && child->spread)
+                (void)syscall(SYS_sched_setaffinity, 0, sizeof(child->processors),
+                              child->processors);
+        return r;
+}
