@@ -411,7 +411,7 @@ static bool race_start(void)
 {
         struct race race = { .name = "start", .what = "/bin/true", .rounds = rounds };
         struct contestant *bare = enter(&race, "posix_spawn"), *ours = enter(&race, "callbox run"),
-                          *bwrap = enter(&race, "bubblewrap"), *fire = enter(&race, "firejail");
+                          *bwrap = enter(&race, "bubblewrap");
         double ratio;
 
         arg(bare, "/bin/true");
@@ -419,8 +419,6 @@ static bool race_start(void)
         args(ours, (const char *const[]){ "--", "/bin/true", NULL });
         bubblewrap(bwrap);
         arg(bwrap, "/bin/true");
-        firejail(fire);
-        arg(fire, "/bin/true");
         finish(&race);
 
         if (ours->absent[0] || bwrap->absent[0]) {
@@ -432,6 +430,22 @@ static bool race_start(void)
         printf("  callbox run is %.2f times as fast as bubblewrap; budget: at least 2: %s\n", ratio,
                ratio >= 2 ? "held" : "MISSED");
         return ratio >= 2;
+}
+
+/* A race of its own: the kernel clears up after firejail for longer than the others run, and that
+ * would be on their bill. */
+static void race_firejail(void)
+{
+        struct race race = { .name = "firejail", .what = "/bin/true", .rounds = rounds / 5 + 1 };
+        struct contestant *bare = enter(&race, "posix_spawn"), *ours = enter(&race, "callbox run"),
+                          *fire = enter(&race, "firejail");
+
+        arg(bare, "/bin/true");
+        boxed(ours);
+        args(ours, (const char *const[]){ "--", "/bin/true", NULL });
+        firejail(fire);
+        arg(fire, "/bin/true");
+        finish(&race);
 }
 
 /* `flags` are options of callbox that the boxed one needs. The last contestant is set against the
@@ -514,7 +528,7 @@ static void race_compile(void)
 static void usage(FILE *to)
 {
         fprintf(to, "usage: bench [--build DIR] [--results DIR] [--rounds N] [--work-rounds N]\n"
-                    "             [--only start|compile|find|syscalls|output]\n");
+                    "             [--only start|firejail|compile|find|syscalls|output]\n");
 }
 
 static void parse_options(int argc, char **argv)
@@ -582,6 +596,8 @@ int main(int argc, char **argv)
 
         if (wanted("start"))
                 held = race_start();
+        if (wanted("firejail"))
+                race_firejail();
         if (wanted("compile"))
                 race_compile();
         if (wanted("find"))

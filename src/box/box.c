@@ -145,7 +145,7 @@ static void look_at_processors(struct child *child)
                 return;
         for (size_t i = 0; i < ARRAY_SIZE(child->processors); i++)
                 n += (unsigned)__builtin_popcountl(child->processors[i]);
-        child->spread = running < n;
+        child->spread = running <= n;
 }
 
 /* Clone init with all signals blocked: none may arrive between clone and exec. */

@@ -7,9 +7,15 @@
 
 #include "box/child.h"
 
+/* The last one only where there may be a terminal to stand for. */
 static const char *const devices[] = {
         "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty",
 };
+
+static size_t n_devices(const struct child *child)
+{
+        return ARRAY_SIZE(devices) - (child->plan->tty ? 0 : 1);
+}
 
 _Static_assert(ARRAY_SIZE(devices) <= BOX_DEVICES_MAX, "a place for each device");
 
@@ -44,7 +50,7 @@ static int mount_terminals(struct child *child)
 /* Devices of the host that everyone may open, as they are. */
 int box_copy_devices(struct child *child)
 {
-        for (size_t i = 0; i < ARRAY_SIZE(devices); i++) {
+        for (size_t i = 0; i < n_devices(child); i++) {
                 child->devices[i] =
                         (int)syscall(SYS_open_tree, AT_FDCWD, devices[i],
                                      OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
@@ -67,7 +73,7 @@ int box_fill_dev(struct child *child)
 {
         int r = 0;
 
-        for (size_t i = 0; r == 0 && i < ARRAY_SIZE(devices); i++)
+        for (size_t i = 0; r == 0 && i < n_devices(child); i++)
                 r = attach_device(child, i);
         if (r == 0)
                 r = mount_terminals(child);

@@ -212,9 +212,11 @@ static void run_box(struct examination *x, const struct probe *probe, struct rep
                           (char *)probe->name, x->plants.directory };
         struct plan_options options = { .environment = environ };
         struct call_hook hook = { .fd = x->signals, .ready = interrupted, .data = x };
-        struct call_spec spec = {
-                .argv = argv, .stdin_fd = -1, .capture = true, .forward = { -1, -1 }
-        };
+        struct call_spec spec = { .argv = argv,
+                                  .stdin_fd = -1,
+                                  .capture = true,
+                                  .account = true,
+                                  .forward = { -1, -1 } };
         _cleanup_policy_ cbx_policy *policy = NULL;
         _cleanup_plan_ struct plan *plan = NULL;
 

@@ -387,6 +387,7 @@ static int run_call(struct run *run, struct report *report)
         _cleanup_policy_ cbx_policy *policy = NULL;
         _cleanup_plan_ struct plan *plan = NULL;
         struct plan_options plan_options = { .explain = run->explain,
+                                             .tty = run->tty,
                                              .environment = environ,
                                              .wipe = run->line,
                                              .wipe_length = run->line_length };
@@ -397,6 +398,7 @@ static int run_call(struct run *run, struct report *report)
                                   .stdin_data = run->spec.stdin_text,
                                   .tty = run->tty,
                                   .capture = run->json,
+                                  .account = run->json || run->report_fd >= 0,
                                   .sanitize = run->sanitize,
                                   .forward = { -1, -1 } };
         struct call_hook hook = { .ready = signal_ready, .data = run };

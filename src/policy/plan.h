@@ -68,6 +68,7 @@ struct plan {
         uid_t host_uid;           /* who the box is on the host */
         gid_t host_gid;
         bool explain;
+        bool tty; /* calls may have a terminal */
         struct plan_step *steps;
         size_t n_steps;
         struct plan_guard *guards;
@@ -91,6 +92,7 @@ struct plan_options {
         char *wipe; /* memory that init clears: the command line, which /proc/1 shows */
         size_t wipe_length;
         bool explain;          /* record refused paths and connections */
+        bool tty;              /* calls may have a terminal of their own */
         const char *directory; /* where relative paths start; NULL: the current directory */
         char **environment;    /* the caller's */
         const char *pass_all;  /* unfenced test build only */

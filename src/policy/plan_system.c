@@ -26,16 +26,22 @@ static const char *const system_etc_network[] = {
 /* Needed only to find other hosts. */
 static const char *const system_etc_host[] = { "/etc/gai.conf", "/etc/resolv.conf" };
 
+/* Files of the box's own, and whether they are of use without a network. */
 static const struct {
         const char *target, *text;
+        bool network;
 } system_files[] = {
-        { "/etc/passwd", "root:x:0:0:root:/nonexistent:/usr/sbin/nologin\n"
-                         "box:x:1000:1000:box:" PLAN_HOME ":/bin/sh\n"
-                         "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n" },
-        { "/etc/group", "root:x:0:\nbox:x:1000:\nnogroup:x:65534:\n" },
-        { "/etc/hosts", "127.0.0.1 localhost box\n::1 localhost\n" },
-        { "/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n"
-                                "services: files\nprotocols: files\n" },
+        { "/etc/passwd",
+          "root:x:0:0:root:/nonexistent:/usr/sbin/nologin\n"
+          "box:x:1000:1000:box:" PLAN_HOME ":/bin/sh\n"
+          "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+          false },
+        { "/etc/group", "root:x:0:\nbox:x:1000:\nnogroup:x:65534:\n", false },
+        { "/etc/hosts", "127.0.0.1 localhost box\n::1 localhost\n", true },
+        { "/etc/nsswitch.conf",
+          "passwd: files\ngroup: files\nhosts: files dns\n"
+          "services: files\nprotocols: files\n",
+          true },
 };
 
 static const char *const system_directories[] = { "/etc", "/run", "/var" };
@@ -103,11 +109,11 @@ int plan_add_system(struct plan *plan, cbx_error *error)
         if (r == 0)
                 r = failed("/etc/localtime", add_time_zone(plan), error);
         for (size_t i = 0; r == 0 && i < ARRAY_SIZE(system_files); i++)
-                if (!plan_add_step(plan, PLAN_FILE, system_files[i].target, system_files[i].text))
+                if ((!system_files[i].network || plan->policy->network != POLICY_NETWORK_NONE) &&
+                    !plan_add_step(plan, PLAN_FILE, system_files[i].target, system_files[i].text))
                         return error_oom(error);
         if (r == 0 &&
-            (!plan_add_step(plan, PLAN_LINK, "/etc/mtab", "/proc/self/mounts") ||
-             !plan_add_step(plan, PLAN_LINK, "/etc/os-release", "../usr/lib/os-release") ||
+            (!plan_add_step(plan, PLAN_LINK, "/etc/os-release", "../usr/lib/os-release") ||
              !plan_add_step(plan, PLAN_LINK, "/var/tmp", "/tmp")))
                 return error_oom(error);
         return r;

@@ -26,6 +26,7 @@ struct call_spec {
         struct policy_limits limits;
         int forward[2]; /* where output goes as it comes; -1: nowhere */
         bool capture;   /* keep head and tail for the report */
+        bool account;   /* list the guarantees in the report */
         bool sanitize;
 };
 
