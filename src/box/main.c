@@ -13,11 +13,11 @@
 
 #include "box/child.h"
 
+#define SIGNALS 64
+
 /* Signals as a program expects to find them. */
 static void reset_signals(void)
 {
-        enum { FIRST_REALTIME = 32 }; /* nobody hands down ignored real-time signals */
-
         struct {
                 void *handler;
                 unsigned long flags;
@@ -26,7 +26,7 @@ static void reset_signals(void)
         } standard = { 0 };
         uint64_t none = 0;
 
-        for (int n = 1; n < FIRST_REALTIME; n++)
+        for (int n = 1; n <= SIGNALS; n++)
                 syscall(SYS_rt_sigaction, n, &standard, NULL, sizeof(none));
         syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof(none));
 }

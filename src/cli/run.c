@@ -407,6 +407,7 @@ static int run_call(struct run *run, struct report *report)
 
 #ifdef BOX_UNFENCED
         plan_options.pass_all = box_fence(FENCE_ENVIRONMENT) ? NULL : "all";
+        plan_options.tty |= !box_fence(FENCE_SESSION);
 #endif
         r = show_current_directory(run, &report->error);
         if (r == 0)
