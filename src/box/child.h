@@ -57,6 +57,21 @@ static inline void text_copy(char *to, size_t room, const char *from)
         to[i] = '\0';
 }
 
+/* Append a number to a text that has room for it; returns the new end. */
+static inline char *text_number(char *to, uint64_t value)
+{
+        char digits[24];
+        unsigned n = 0;
+
+        do
+                digits[n++] = (char)('0' + value % 10);
+        while (value /= 10);
+        while (n > 0)
+                *to++ = digits[--n];
+        *to = '\0';
+        return to;
+}
+
 /* Note what failed, for the warden to put into words. The first failure stays. */
 static inline int step_failed(struct child *child, const char *step, const char *detail, int error)
 {

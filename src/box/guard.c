@@ -4,9 +4,7 @@
 
 #include <fcntl.h>
 #include <linux/audit.h>
-#include <linux/openat2.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/ioctl.h>
@@ -108,24 +106,28 @@ static int inject(struct child *child, const struct seccomp_notif *call, int fd,
 static int open_terminal_of(struct child *child, const struct seccomp_notif *call, int flags)
 {
         char room[512], path[32] = "/dev/pts/", *at;
+        uint64_t device = 0;
         _cleanup_fd_ int stat = -1;
-        unsigned field = 3;
         ssize_t n;
+        int fd;
 
-        snprintf(room, sizeof(room), "%u/stat", call->pid);
+        at = text_number(room, call->pid);
+        text_copy(at, 8, "/stat");
         stat = openat(child->proc, room, O_RDONLY | O_CLOEXEC);
         n = stat < 0 ? -1 : read(stat, room, sizeof(room) - 1);
         if (n <= 0)
                 return -ENXIO;
         room[n] = '\0';
-        at = strrchr(room, ')');
-        for (at = at ? at + 2 : NULL; at && field < 7; field++)
-                at = strchr(at, ' ') ? strchr(at, ' ') + 1 : NULL;
-        if (!at || *at == '0')
+        at = strrchr(room, ')'); /* field 2; the terminal is field 7 */
+        for (unsigned field = 2; at && field < 7; field++)
+                at = strchr(at + 1, ' ');
+        for (at = at ? at + 1 : room; *at >= '0' && *at <= '9'; at++)
+                device = device * 10 + (uint64_t)(*at - '0');
+        if (device == 0)
                 return -ENXIO;
-        snprintf(path + 9, sizeof(path) - 9, "%d", atoi(at) & 0xff);
-        n = open(path, flags | O_CLOEXEC | O_NOCTTY);
-        return n < 0 ? -errno : (int)n;
+        text_number(path + strlen(path), device & 0xff);
+        fd = open(path, flags | O_CLOEXEC | O_NOCTTY);
+        return fd < 0 ? -errno : fd;
 }
 
 /* Something that is neither file nor directory may block when it is opened. */
@@ -239,6 +241,8 @@ static void serve_open(struct child *child, const struct seccomp_notif *call, in
         int r = guard_resolve(child, call, dirfd, address, &path), fd;
 
         umask((mode_t)guard_status(child, call, "Umask:", 8));
+        if (r == 0 && path.slash)
+                r = -EISDIR;
         for (int links = 0; r == 0 && is_link(&path) && !is_own_descriptor(&path); links++) {
                 if (flags & O_EXCL)
                         r = -EEXIST;
@@ -316,7 +320,7 @@ static void serve_symlink(struct child *child, const struct seccomp_notif *call,
         if (r == 0)
                 r = guard_check_new(child, &path);
         if (r == 0)
-                r = symlinkat(text, path.parent, path.name) < 0 ? -errno : 0;
+                r = symlinkat(text, path.parent, path.given) < 0 ? -errno : 0;
         guard_answer(child, call, r);
 }
 
@@ -339,11 +343,11 @@ static void serve_move(struct child *child, const struct seccomp_notif *call, en
         if (r == 0 && move == MOVE_RENAME && protected(child, &from))
                 r = exists(&from) ? refuse(child, &from) : -ENOENT;
         if (r == 0 && move == MOVE_RENAME)
-                r = syscall(SYS_renameat2, from.parent, from.name, to.parent, to.name, flags) < 0
+                r = syscall(SYS_renameat2, from.parent, from.given, to.parent, to.given, flags) < 0
                             ? -errno
                             : 0;
         else if (r == 0)
-                r = linkat(from.parent, from.name, to.parent, to.name,
+                r = linkat(from.parent, from.given, to.parent, to.given,
                            (int)flags & ~AT_EMPTY_PATH) < 0
                             ? -errno
                             : 0;

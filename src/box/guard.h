@@ -29,6 +29,8 @@ bool guard_serve(struct child *child, const struct seccomp_notif *call);
 struct guard_path {
         int parent;
         char name[NAME_MAX + 1];
+        char given[NAME_MAX +
+                   2];       /* with the slash behind it, for calls to which that means something */
         char text[PATH_MAX]; /* the whole, as the box sees it */
         bool slash;          /* it was written with a slash behind it */
 };

@@ -47,7 +47,6 @@ static bool text_of(struct child *child, const struct seccomp_notif *call, int b
 {
         struct guard_path found;
 
-        (void)base;
         if (path[0] == '/') {
                 text_copy(room, size, path);
                 return true;

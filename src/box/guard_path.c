@@ -40,30 +40,16 @@ bool guard_is_alive(struct child *child, const struct seccomp_notif *call)
         return ioctl(child->notifier, SECCOMP_IOCTL_NOTIF_ID_VALID, &call->id) == 0;
 }
 
-static char *append_number(char *to, uint64_t value)
-{
-        char digits[24], *at = digits + sizeof(digits);
-        size_t n;
-
-        do
-                *--at = (char)('0' + value % 10);
-        while (value /= 10);
-        n = (size_t)(digits + sizeof(digits) - at);
-        memcpy(to, at, n);
-        to[n] = '\0';
-        return to + n;
-}
-
 /* Open something below the process's directory in the box's /proc. */
 static int open_of_process(struct child *child, const struct seccomp_notif *call, const char *name,
                            int number, int flags)
 {
-        char path[64], *end = append_number(path, call->pid);
+        char path[64], *end = text_number(path, call->pid);
 
         *end++ = '/';
         text_copy(end, sizeof(path) - (size_t)(end - path), name);
         if (number >= 0)
-                append_number(end + strlen(end), (uint64_t)number);
+                text_number(end + strlen(end), (uint64_t)number);
         return openat(child->proc, path, flags | O_CLOEXEC);
 }
 
@@ -79,9 +65,13 @@ uint64_t guard_status(struct child *child, const struct seccomp_notif *call, con
         if (n <= 0)
                 return 0;
         room[n] = '\0';
-        at = strstr(room, label);
-        if (!at)
-                return 0;
+        /* At the start of a line: the name, which is the program's to choose, stands in the first.
+         */
+        for (at = room; strncmp(at, label, strlen(label)) != 0; at++) {
+                at = strchr(at, '\n');
+                if (!at)
+                        return 0;
+        }
         for (at += strlen(label); *at == ' ' || *at == '\t'; at++)
                 ;
         for (; *at >= '0' && *at <= '9'; at++)
@@ -99,23 +89,37 @@ int guard_base(struct child *child, const struct seccomp_notif *call, int dirfd)
         return fd;
 }
 
-/* The links of /dev and many programs say /proc/self: here that would be init. */
-static void mean_the_caller(struct child *child, const struct seccomp_notif *call, char *path,
+/* Ways to say "my own" that would mean init here, and what they stand for. */
+static const struct {
+        const char *said, *meant;
+} own_places[] = {
+        { "/proc/self/", "" },
+        { "/proc/thread-self/", "" },
+        { "/dev/fd/", "fd/" },
+};
+
+/* Rewrite such a path to the caller's own place in /proc. Returns whether it was one. */
+static bool mean_the_caller(struct child *child, const struct seccomp_notif *call, char *path,
                             size_t size)
 {
-        static const char self[] = "/proc/self/", thread[] = "/proc/thread-self/";
-        size_t n = strncmp(path, self, sizeof(self) - 1) == 0       ? sizeof(self) - 1
-                   : strncmp(path, thread, sizeof(thread) - 1) == 0 ? sizeof(thread) - 1
-                                                                    : 0;
         char rest[PATH_MAX] = "", *end;
+        size_t i = 0, n;
 
-        if (n == 0)
-                return;
-        text_copy(rest, sizeof(rest), path + n);
+        while (path[0] == '/' && path[1] == '/')
+                path++, size--;
+        while (i < ARRAY_SIZE(own_places) &&
+               strncmp(path, own_places[i].said, strlen(own_places[i].said)) != 0)
+                i++;
+        if (i == ARRAY_SIZE(own_places))
+                return false;
+        n = strlen(own_places[i].meant);
+        memcpy(rest, own_places[i].meant, n);
+        text_copy(rest + n, sizeof(rest) - n, path + strlen(own_places[i].said));
         text_copy(path, size, "/proc/");
-        end = append_number(path + 6, guard_status(child, call, "Tgid:", 10));
+        end = text_number(path + 6, guard_status(child, call, "Tgid:", 10));
         *end++ = '/';
         text_copy(end, size - (size_t)(end - path), rest);
+        return true;
 }
 
 /* Where an open directory is, as the box sees it. Init's own corner of /proc is nobody's, and so is
@@ -123,10 +127,10 @@ static void mean_the_caller(struct child *child, const struct seccomp_notif *cal
 static int place_of(int fd, char *room, size_t size)
 {
         char link[40] = "/proc/self/fd/", own[40] = "/proc/";
-        size_t n_own = (size_t)(append_number(own + 6, (uint64_t)getpid()) - own);
+        size_t n_own = (size_t)(text_number(own + 6, (uint64_t)getpid()) - own);
         ssize_t n;
 
-        append_number(link + 14, (uint64_t)fd);
+        text_number(link + 14, (uint64_t)fd);
         n = readlink(link, room, size - 1);
         if (n <= 0)
                 return -errno;
@@ -152,7 +156,10 @@ int guard_resolve_from(struct child *child, const struct seccomp_notif *call, in
         text_copy(room, sizeof(room), path);
         if (!*room)
                 return -ENOENT;
-        mean_the_caller(child, call, room, sizeof(room));
+        /* What the caller's own links in /proc lead to is the caller's; nobody else's are followed.
+         */
+        if (mean_the_caller(child, call, room, sizeof(room)))
+                how.resolve = 0;
         n = strlen(room);
         ret->slash = n > 1 && room[n - 1] == '/';
         while (n > 1 && room[n - 1] == '/')
@@ -163,6 +170,9 @@ int guard_resolve_from(struct child *child, const struct seccomp_notif *call, in
         text_copy(ret->name, sizeof(ret->name), slash ? slash + 1 : room);
         if (!*ret->name) /* the root itself */
                 text_copy(ret->name, sizeof(ret->name), ".");
+        text_copy(ret->given, sizeof(ret->given), ret->name);
+        if (ret->slash)
+                text_copy(ret->given + strlen(ret->given), 2, "/");
         if (slash)
                 slash[slash == room ? 1 : 0] = '\0';
         ret->parent = (int)syscall(SYS_openat2, base, slash ? room : ".", &how, sizeof(how));

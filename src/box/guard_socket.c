@@ -6,10 +6,8 @@
  * at a path that it may write. A socket on a tree that is shown read-only belongs to the host, and
  * a read-only mount does not keep anyone from talking to it.
  */
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -27,25 +25,43 @@ static int take_socket(struct child *child, const struct seccomp_notif *call)
         _cleanup_fd_ int pidfd = (int)syscall(SYS_pidfd_open, process, 0);
         int fd;
 
-        if (pidfd < 0)
-                return -errno;
+        if (pidfd < 0 || process <= 1 || process == getpid())
+                return -EBADF;
         fd = (int)syscall(SYS_pidfd_getfd, pidfd, (int)call->data.args[0], 0);
         return fd < 0 ? -errno : fd;
 }
 
-static void describe(const struct sockaddr_storage *address, char *room, size_t size)
+/* An address in words, and whether it is the loopback's. */
+static bool describe(const struct sockaddr_storage *address, char *room)
 {
-        char text[INET6_ADDRSTRLEN] = "?";
+        static const char hex[] = "0123456789abcdef";
         const struct sockaddr_in *v4 = (const struct sockaddr_in *)address;
         const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)address;
+        const unsigned char *bytes = (const unsigned char *)&v4->sin_addr;
+        bool own;
 
         if (address->ss_family == AF_INET) {
-                inet_ntop(AF_INET, &v4->sin_addr, text, sizeof(text));
-                snprintf(room, size, "%s:%u", text, ntohs(v4->sin_port));
-        } else {
-                inet_ntop(AF_INET6, &v6->sin6_addr, text, sizeof(text));
-                snprintf(room, size, "[%s]:%u", text, ntohs(v6->sin6_port));
+                own = bytes[0] == 127;
+                for (int i = 0; i < 4; i++) {
+                        room = text_number(room, bytes[i]);
+                        *room++ = i < 3 ? '.' : ':';
+                }
+                text_number(room, ntohs(v4->sin_port));
+                return own;
         }
+        bytes = v6->sin6_addr.s6_addr;
+        own = IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
+        *room++ = '[';
+        for (int i = 0; i < 16; i++) {
+                *room++ = hex[bytes[i] >> 4];
+                *room++ = hex[bytes[i] & 15];
+                if (i % 2 && i < 15)
+                        *room++ = ':';
+        }
+        *room++ = ']';
+        *room++ = ':';
+        text_number(room, ntohs(v6->sin6_port));
+        return own;
 }
 
 /* Connect to a path: resolve it once, look at where it is, connect to that very socket. */
@@ -73,7 +89,8 @@ static int connect_path(struct child *child, const struct seccomp_notif *call, i
                 notify_trace(child->page, BOX_TRACE_CONNECT, path.text, EACCES);
                 return -EACCES;
         }
-        snprintf(to.sun_path, sizeof(to.sun_path), "/proc/self/fd/%d", target);
+        text_copy(to.sun_path, sizeof(to.sun_path), "/proc/self/fd/");
+        text_number(to.sun_path + strlen(to.sun_path), (uint64_t)target);
         return connect(fd, (struct sockaddr *)&to, sizeof(to)) < 0 ? -errno : 0;
 }
 
@@ -111,8 +128,9 @@ static int connect_for(struct child *child, const struct seccomp_notif *call)
         r = -errno;
         if (child->plan->explain && (r == -ENETUNREACH || r == -ENETDOWN) &&
             (address.ss_family == AF_INET || address.ss_family == AF_INET6)) {
-                describe(&address, text, sizeof(text));
-                notify_trace(child->page, BOX_TRACE_CONNECT, text, -r);
+                notify_trace(child->page,
+                             describe(&address, text) ? BOX_TRACE_LOOPBACK : BOX_TRACE_CONNECT,
+                             text, -r);
         }
         return r;
 }

@@ -39,7 +39,13 @@ struct box_denial {
 };
 
 /* A path or address that was refused. */
-enum box_trace_kind { BOX_TRACE_FILE, BOX_TRACE_WRITE, BOX_TRACE_CONNECT, BOX_TRACE_PROTECTED };
+enum box_trace_kind {
+        BOX_TRACE_FILE,
+        BOX_TRACE_WRITE,
+        BOX_TRACE_CONNECT,
+        BOX_TRACE_LOOPBACK,
+        BOX_TRACE_PROTECTED
+};
 struct box_trace {
         enum box_trace_kind kind;
         int error;

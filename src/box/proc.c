@@ -15,7 +15,7 @@
 /* What anyone may read on a host although it is about the whole of it. The rest of /proc that is
  * about the host cannot be changed, the whole being read-only. */
 static const char *const masked_files[] = {
-        "interrupts", "kallsyms", "keys", "latency_stats", "sched_debug",
+        "cmdline", "interrupts", "kallsyms", "keys", "latency_stats", "sched_debug",
 };
 
 static const char *const masked_directories[] = { "acpi", "asound", "scsi" };

@@ -46,13 +46,10 @@ static bool is_own(int fd)
         return false;
 }
 
-static char *number_text(uint64_t value, char *end)
+static const char *number(char room[24], uint64_t value)
 {
-        *end = '\0';
-        do
-                *--end = (char)('0' + value % 10);
-        while (value /= 10);
-        return end;
+        text_number(room, value);
+        return room;
 }
 
 int root_new_tmpfs(struct child *child, uint64_t size, const char *mode)
@@ -64,10 +61,9 @@ int root_new_tmpfs(struct child *child, uint64_t size, const char *mode)
 
         if (fs < 0)
                 return step_failed(child, "make a tmpfs", NULL, errno);
-        if (syscall(SYS_fsconfig, fs, FSCONFIG_SET_STRING, "size",
-                    number_text(size, digits + sizeof(digits) - 1), 0) < 0 ||
+        if (syscall(SYS_fsconfig, fs, FSCONFIG_SET_STRING, "size", number(digits, size), 0) < 0 ||
             syscall(SYS_fsconfig, fs, FSCONFIG_SET_STRING, "nr_inodes",
-                    number_text(MAX(size / 4096, 1024), digits + sizeof(digits) - 1), 0) < 0 ||
+                    number(digits, MAX(size / 4096, 1024)), 0) < 0 ||
             syscall(SYS_fsconfig, fs, FSCONFIG_SET_STRING, "mode", mode, 0) < 0 ||
             syscall(SYS_fsconfig, fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
                 return step_failed(child, "configure a tmpfs", NULL, errno);
@@ -76,7 +72,7 @@ int root_new_tmpfs(struct child *child, uint64_t size, const char *mode)
         if (mount < 0)
                 return step_failed(child, "mount a tmpfs", NULL, errno);
         if (n_own_devices == OWN_MAX || fstat(mount, &st) < 0)
-                return step_failed(child, "mount a tmpfs", "too many", ENOSPC);
+                return step_failed(child, "mount so many file systems", NULL, ENOSPC);
         own_devices[n_own_devices++] = st.st_dev;
         return mount;
 }
@@ -267,11 +263,8 @@ static int add_file(struct child *child, const struct plan_step *step)
 /* The place in the stage of what hides step number `index`. */
 static const char *hide_name(size_t index, char room[32])
 {
-        char digits[24];
-
         text_copy(room, 32, STAGE "/hide-");
-        text_copy(room + strlen(room), 32 - strlen(room),
-                  number_text(index, digits + sizeof(digits) - 1));
+        text_number(room + strlen(room), index);
         return room;
 }
 
@@ -301,6 +294,19 @@ static int add_hide(struct child *child, const struct plan_step *step, size_t in
         return root_attach(child, tree, &place);
 }
 
+/* Does a later step show something below step number `index`? */
+static bool shows_below(const struct child *child, size_t index)
+{
+        const char *target = child->plan->steps[index].target;
+        size_t n = strlen(target);
+
+        for (size_t i = index + 1; i < child->plan->n_steps; i++)
+                if (strncmp(child->plan->steps[i].target, target, n) == 0 &&
+                    child->plan->steps[i].target[n] == '/')
+                        return true;
+        return false;
+}
+
 /* Once every deeper rule has its place, what hides becomes unreadable and read-only. */
 static int seal_hidden(struct child *child)
 {
@@ -308,16 +314,13 @@ static int seal_hidden(struct child *child)
         char name[32];
 
         for (size_t i = 0; i < child->plan->n_steps; i++) {
-                const struct plan_step *step = &child->plan->steps[i], *next = step + 1;
-                size_t n = strlen(step->target);
+                const struct plan_step *step = &child->plan->steps[i];
                 _cleanup_fd_ int fd = -1;
-                bool parent;
 
                 if (step->kind != PLAN_HIDE)
                         continue;
-                parent = i + 1 < child->plan->n_steps && next->target[n] == '/' &&
-                         strncmp(next->target, step->target, n) == 0;
-                if (fchmodat(child->root, hide_name(i, name), parent ? 0111 : 0, 0) < 0) {
+                if (fchmodat(child->root, hide_name(i, name), shows_below(child, i) ? 0111 : 0, 0) <
+                    0) {
                         if (errno == ENOENT)
                                 continue; /* it was not shown in the first place */
                         return step_failed(child, "seal what hides", step->target, errno);

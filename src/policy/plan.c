@@ -36,6 +36,7 @@ struct plan *plan_free(struct plan *plan)
         free(plan->warnings);
         free(plan->start_directory);
         free(plan->filter_own);
+        free(plan->denied);
         cbx_policy_unref((cbx_policy *)plan->policy);
         free(plan);
         return NULL;
@@ -207,6 +208,22 @@ static void set_rlimits(struct plan *plan)
                 add_rlimit(plan, RLIMIT_NPROC, limits->processes + limits->processes / 8 + 8);
 }
 
+/* Init asks before it looks at a call for another reason (box/notify.c). */
+static int list_denied(struct plan *plan)
+{
+        size_t n = 0;
+
+        while (plan->policy->syscalls_deny[n])
+                n++;
+        plan->denied = malloc(MAX(n, 1) * sizeof(*plan->denied));
+        if (!plan->denied)
+                return -ENOMEM;
+        for (; plan->n_denied < n; plan->n_denied++)
+                plan->denied[plan->n_denied] = (short)seccomp_syscall_resolve_name(
+                        plan->policy->syscalls_deny[plan->n_denied]);
+        return 0;
+}
+
 int plan_compile(cbx_policy *policy, const struct plan_options *options, cbx_error *error,
                  struct plan **ret_plan)
 {
@@ -238,6 +255,9 @@ int plan_compile(cbx_policy *policy, const struct plan_options *options, cbx_err
                              &plan->filter_own);
         if (r < 0)
                 return r;
+        r = list_denied(plan);
+        if (r < 0)
+                return error_oom(error);
         *ret_plan = TAKE_PTR(plan);
         return 0;
 }

@@ -73,6 +73,8 @@ struct plan {
         size_t n_steps;
         struct plan_guard *guards;
         size_t n_guards;
+        short *denied; /* calls that the policy denies by name, by number */
+        size_t n_denied;
         bool guards_sockets; /* the host's trees or network are shown: not so their sockets */
         struct plan_rlimit rlimits[PLAN_RLIMITS_MAX];
         size_t n_rlimits;

@@ -121,7 +121,13 @@ static bool stream_flush(struct call *call, struct call_stream *stream)
                 if (n == -EAGAIN)
                         return false;
                 if (n < 0) {
-                        /* The reader is gone: let the program find out as it would by itself. */
+                        /* The reader is gone: let the program find out as it would by itself. Any
+                         * other failure it cannot see: say so. */
+                        if (n != -EPIPE && !call->report->output_lost) {
+                                call->report->output_lost = true;
+                                report_warn(call->report, "the output could not be written: %s",
+                                            strerror((int)-n));
+                        }
                         stream->pending_at = stream->pending_length;
                         stream_close(call, stream);
                         return true;
@@ -413,7 +419,7 @@ int call_start(struct call *call, int epoll, const struct plan *plan, const stru
                                .report = report,
                                .box = BOX_INIT,
                                .cgroup = CGROUP_INIT };
-        call->input.box = -1;
+        call->input.box = call->input.null = -1;
         call->streams[0].source.fd = call->streams[1].source.fd = -1;
         call->begun = time_now();
         /* A first look no later than the wall limit; it is counted from the start once there is

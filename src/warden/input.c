@@ -28,7 +28,9 @@ int input_open(struct input *input, int source, const char *data, size_t length)
         int pipe[2];
         off_t at;
 
-        *input = (struct input){ .source = source, .box = -1, .data = data, .length = length };
+        *input = (struct input){
+                .source = source, .box = -1, .null = -1, .data = data, .length = length
+        };
         input->kind = data ? INPUT_DATA : kind_of(source);
         if (input->kind == INPUT_NONE) {
                 int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -38,6 +40,11 @@ int input_open(struct input *input, int source, const char *data, size_t length)
         if (input->kind == INPUT_FILE) {
                 at = lseek(source, 0, SEEK_CUR);
                 input->at = at < 0 ? 0 : (uint64_t)at;
+        }
+        if (input->kind == INPUT_PIPE) {
+                input->null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+                if (input->null < 0)
+                        return -errno;
         }
         if (pipe2(pipe, O_CLOEXEC) < 0)
                 return -errno;
@@ -51,7 +58,8 @@ int input_open(struct input *input, int source, const char *data, size_t length)
         return pipe[0];
 }
 
-/* Take `length` bytes that the box has read out of the caller's descriptor. */
+/* Take `length` bytes that the box has read out of the caller's descriptor. Never waits for them:
+ * another reader of the same pipe may have been faster. */
 static void consume(struct input *input, size_t length)
 {
         char room[PIECE];
@@ -60,11 +68,17 @@ static void consume(struct input *input, size_t length)
         if (input->kind == INPUT_FILE)
                 input->at += length;
         while (length > 0 && (input->kind == INPUT_PIPE || input->kind == INPUT_SOCKET)) {
-                ssize_t n = read(input->source, room, MIN(length, sizeof(room)));
+                ssize_t n = input->kind == INPUT_PIPE
+                                    ? splice(input->source, NULL, input->null, NULL, length,
+                                             SPLICE_F_NONBLOCK)
+                                    : recv(input->source, room, MIN(length, sizeof(room)),
+                                           MSG_DONTWAIT);
 
-                if (n <= 0 && errno != EINTR)
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n <= 0)
                         return;
-                length -= n > 0 ? (size_t)n : 0;
+                length -= (size_t)n;
         }
 }
 
@@ -138,9 +152,13 @@ void input_close(struct input *input)
 {
         int left = 0;
 
+        if (input->kind == INPUT_NONE)
+                return;
         if (input->box >= 0 && input->shown > 0 && ioctl(input->box, FIONREAD, &left) == 0)
                 consume(input, input->shown - MIN((size_t)left, input->shown));
         input->box = base_close(input->box);
+        input->null = base_close(input->null);
         if (input->kind == INPUT_FILE)
                 (void)lseek(input->source, (off_t)input->at, SEEK_SET);
+        input->kind = INPUT_NONE;
 }

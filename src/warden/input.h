@@ -25,6 +25,7 @@ struct input {
         size_t shown;   /* in the box's pipe, not yet known to be read */
         uint64_t total; /* read by the box */
         bool waiting;   /* for the source, rather than for the box */
+        int null;       /* INPUT_PIPE: where consumed bytes go */
 };
 
 /* Returns the read end for the box, or a negative errno. */

@@ -71,6 +71,18 @@ static int add_denial(struct report *report, const char *kind, const char *what,
         return denial ? json_array_append_new(report->denials, denial) : -1;
 }
 
+/* Calls that fail in a box even when the filter lets them through. */
+static bool is_hopeless(const char *name)
+{
+        static const char *const names[] = { "unshare",    "clone",  "setns",  "mount", "umount2",
+                                             "pivot_root", "chroot", "reboot", "swapon" };
+
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+                if (strcmp(name, names[i]) == 0)
+                        return true;
+        return false;
+}
+
 static int add_syscalls(struct report *report, const struct box_page *page)
 {
         char name[128], allow[160];
@@ -82,8 +94,8 @@ static int add_syscalls(struct report *report, const struct box_page *page)
                 syscalls_name(denial->arch, denial->number, name, sizeof(name));
                 if (strcmp(name, "socket") == 0)
                         snprintf(allow, sizeof(allow), "--allow-syscall socket (every family)");
-                else if (strchr("#", name[0]) || strchr(name, ':'))
-                        allow[0] = '\0'; /* nothing allows a foreign or unknown call */
+                else if (strchr("#", name[0]) || strchr(name, ':') || is_hopeless(name))
+                        allow[0] = '\0';
                 else
                         snprintf(allow, sizeof(allow), "--allow-syscall %s", name);
                 if (add_denial(report, "syscall", name, denial->error, denial->count, allow) < 0)
@@ -137,9 +149,11 @@ static int add_trace(struct report *report, const struct plan *plan, const struc
         case BOX_TRACE_CONNECT:
                 kind = "connect";
                 snprintf(allow, sizeof(allow), "%s",
-                         trace->text[0] == '/' ? "--write DIR (of the socket)"
-                         : plan->policy->network == POLICY_NETWORK_NONE ? "--net loopback or host"
-                                                                        : "--net host");
+                         trace->text[0] == '/' ? "--write DIR (of the socket)" : "--net host");
+                break;
+        case BOX_TRACE_LOOPBACK:
+                kind = "connect";
+                snprintf(allow, sizeof(allow), "--net loopback (the box's own) or --net host");
                 break;
         case BOX_TRACE_PROTECTED:
                 kind = "protected";
@@ -217,8 +231,11 @@ void report_text(const struct report *report, char *ret, size_t room)
                 snprintf(ret, room, "the program exited with code %d", report->code);
                 break;
         case REASON_SIGNALED:
-                snprintf(ret, room, "the program was killed by %s",
-                         signal_name(report->signal, text));
+                snprintf(ret, room, "the program was killed by %s%s",
+                         signal_name(report->signal, text),
+                         report->signal == SIGXFSZ && limits->file_size
+                                 ? ": it made a file larger than it may (--file-size)"
+                                 : "");
                 break;
         case REASON_TIMEOUT:
                 snprintf(ret, room, "the program ran longer than %g s and was ended (--timeout)",
@@ -266,7 +283,7 @@ int report_exit_code(const struct report *report)
 {
         switch (report->reason) {
         case REASON_EXITED:
-                return report->code;
+                return report->code == 0 && report->output_lost ? 125 : report->code;
         case REASON_SIGNALED:
                 return 128 + report->signal;
         case REASON_TIMEOUT:
