@@ -2,6 +2,7 @@
 #include "cli/options.h"
 
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -198,7 +199,7 @@ static int take_number(struct options *options, const struct option *option, con
                 return set_value(options, option, json_integer(integer));
         }
         number = strtod(value, &end);
-        if (end == value || *end || errno || !json_real(number))
+        if (end == value || *end || errno || !isfinite(number))
                 return error_set(error, -EINVAL, option->name, "\"%s\" is no number of seconds",
                                  value);
         return set_value(options, option, json_real(number));

@@ -1,0 +1,186 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""The guard: init makes the calls of a workspace as the kernel would, and nothing gets by it."""
+
+import os
+import subprocess
+import sys
+import time
+
+import harness
+from harness import check, equal
+
+SCRATCH = harness.Scratch()
+CALLBOX = SCRATCH.install(harness.callbox_path(), "callbox")
+PEOPLE = [("root", False), ("user", True)] if harness.ROOT else [("user", True)]
+
+# One line for each call: what it was and what came of it. Run in a directory that is written to
+# directly and in a workspace, where init makes the calls, the lines must be the same.
+DIFFERENTIAL = r"""
+import errno, os, socket, stat
+def tell(what, call, *args, **more):
+    try:
+        result = call(*args, **more)
+        if isinstance(result, int) and result > 2:
+            os.close(result)
+        result = "ok"
+    except OSError as error:
+        result = errno.errorcode.get(error.errno, error.errno)
+    print(what, result, sorted(os.listdir(".")))
+os.umask(0o027)
+W, C, X = os.O_WRONLY, os.O_CREAT, os.O_EXCL
+tell("open new", os.open, "a", W | C, 0o666)
+print(oct(os.stat("a").st_mode))
+tell("open again", os.open, "a", W | C)
+tell("open exclusively", os.open, "a", W | C | X)
+tell("open a directory", os.open, ".", W | C)
+tell("open with a slash", os.open, "new/", W | C)
+tell("open in nothing", os.open, "none/new", W | C)
+tell("mkdir", os.mkdir, "d", 0o777)
+print(oct(os.stat("d").st_mode))
+tell("mkdir with a slash", os.mkdir, "e/")
+tell("mkdir again", os.mkdir, "d")
+tell("mkdir below a file", os.mkdir, "a/x")
+tell("open relative to a descriptor", os.open, "f", W | C, dir_fd=os.open("d", os.O_RDONLY))
+tell("symlink", os.symlink, "a", "link")
+tell("symlink with a slash", os.symlink, "a", "x/")
+tell("open through a link", os.open, "link", W | C)
+tell("open a link, not following", os.open, "link", W | C | os.O_NOFOLLOW)
+tell("open a link with a slash", os.open, "link/", W | C)
+os.symlink("made", "dangling")
+tell("open through a dangling link", os.open, "dangling", W | C)
+tell("open a dangling link exclusively", os.open, "dangling", W | C | X)
+os.symlink("loop", "loop")
+tell("open a loop", os.open, "loop", W | C)
+tell("link", os.link, "a", "hard")
+tell("link to a slash", os.link, "a", "x/")
+tell("link from a slash", os.link, "a/", "x")
+tell("link again", os.link, "a", "hard")
+tell("rename", os.rename, "hard", "harder")
+tell("rename to a slash", os.rename, "harder", "missing/")
+tell("rename a directory to a slash", os.rename, "e", "ee/")
+tell("rename over a directory", os.rename, "harder", "d")
+tell("rename a directory over a file", os.rename, "d", "a")
+tell("rename nothing", os.rename, "nothing", "something")
+tell("rename dot", os.rename, ".", "x")
+tell("mkfifo", os.mkfifo, "fifo")
+tell("mknod of a device", os.mknod, "dev", stat.S_IFCHR | 0o600, os.makedev(1, 3))
+tell("a long name", os.open, "n" * 256, W | C)
+tell("an empty name", os.open, "", W | C)
+tell("through /proc/self/cwd", os.open, "/proc/self/cwd/viacwd", W | C)
+tell("through /proc/self/fd", os.open, f"/proc/self/fd/{os.open('.', os.O_RDONLY)}/viafd", W | C)
+tell("the output again", os.open, "/dev/stdout", W | C)
+tell("the output by /dev/fd", os.open, "/dev/fd/1", W | C)
+tell("a tmpfs", os.open, "/tmp/file", W | C)
+tell("a read-only tree", os.open, "/usr/file", W | C)
+tell("bind", socket.socket(socket.AF_UNIX).bind, "socket")
+tell("bind again", socket.socket(socket.AF_UNIX).bind, "socket")
+tell("bind in nothing", socket.socket(socket.AF_UNIX).bind, "none/socket")
+"""
+
+
+def run(*args, user=False, **more):
+    return harness.callbox(["run", *args], binary=CALLBOX, user=user, **more)
+
+
+for name, user_ in PEOPLE:
+
+    @harness.case(f"calls that init makes end as the kernel's own, as {name}")
+    def differential(user=user_):
+        lines = []
+        for option in ("--write", "--workspace"):
+            directory = SCRATCH.directory(user=user)
+            result = run("-q", "--cwd", str(directory), option, str(directory), "--",
+                         "/usr/bin/python3", "-c", DIFFERENTIAL, user=user)
+            equal(result.code, 0, result.brief())
+            lines.append(result.out.decode().splitlines())
+        check(len(lines[0]) > 40, f"only {len(lines[0])} lines")
+        for plain, guarded in zip(*lines):
+            equal(guarded, plain, "by init")
+        equal(len(lines[1]), len(lines[0]), "lines")
+
+    @harness.case(f"ordinary bash works in a workspace, as {name}")
+    def bash(user=user_):
+        directory = SCRATCH.directory(user=user)
+        script = "echo one | tee >(cat >two); sleep 0.3; cat two; exec 3>three; echo x >/dev/fd/3; cat three"
+        result = run("-q", "--workspace", str(directory), "--", "bash", "-c", script, user=user)
+        equal(result.out, b"one\none\nx\n", result.brief())
+
+    DENIED = {
+        "connect": "import socket; s=socket.socket(); s.bind(('127.0.0.1',0)); s.listen();"
+        " socket.socket().connect(s.getsockname())",
+        "mkdir": "import os; os.mkdir('/tmp/made')",
+        "symlink": "import os; os.symlink('x', '/tmp/made')",
+        "rename": "import os; open('/tmp/a', 'w').close(); os.rename('/tmp/a', '/tmp/b')",
+        "bind": "import socket; socket.socket().bind(('127.0.0.1', 0))",
+        "readlink": "import os; os.readlink('/bin')",
+    }
+
+    @harness.case(f"a call that the policy denies is made by nobody, as {name}")
+    def denied(user=user_):
+        directory = SCRATCH.directory(user=user)
+        for call, script in DENIED.items():
+            for extra in ([], ["--workspace", str(directory)], ["--explain"]):
+                options = [*extra, "--net", "loopback", "--deny-syscall", call, "--json"]
+                program = ["--", "/usr/bin/python3", "-S", "-c", script]
+                result = run(*options, *program, user=user)
+                found = {d["what"] for d in result.report["denials"] if d["kind"] == "syscall"}
+                check(call in found, f"{call} {extra}: {result.brief()}")
+                check(call == "readlink" or result.report["code"] != 0, f"{call} {extra} worked")
+                result = run("--on-denied", "kill", *options, *program, user=user)
+                equal(result.reason, "denied", f"{call} {extra} with kill: {result.brief()}")
+
+    @harness.case(f"a program cannot name itself into init's descriptors, as {name}")
+    def spoofed(user=user_):
+        directory = SCRATCH.directory(user=user)
+        script = (
+            "import ctypes, socket\n"
+            "libc = ctypes.CDLL(None, use_errno=True)\n"
+            "libc.prctl(15, b'Tgid:1', 0, 0, 0)\n"
+            "for fd in range(3, 64):\n"
+            "    path = b'/tmp/spoof%d' % fd\n"
+            "    name = (1).to_bytes(2, 'little') + path.ljust(108, b'\\0')\n"
+            "    if libc.bind(fd, name, len(name)) == 0: print('bound', fd)\n"
+        )
+        result = run("-q", "--workspace", str(directory), "--", "/usr/bin/python3", "-c", script, user=user)
+        equal((result.code, result.out), (0, b""), result.brief())
+
+
+@harness.case("a second reader of the caller's pipe does not hold up the deadline")
+def shared_pipe():
+    read, write = os.pipe()
+    os.write(write, b"hi\n")
+    process = subprocess.Popen([CALLBOX, "run", "-q", "--timeout", "1", "--", "sh", "-c", "sleep 0.3; cat"],
+                               stdin=read, stdout=subprocess.DEVNULL)
+    time.sleep(0.15)
+    os.read(read, 10)
+    equal(process.wait(timeout=20), 124, "exit code")
+    os.close(read)
+    os.close(write)
+
+
+@harness.case("output that the caller's device refuses is not lost in silence")
+def full_device():
+    with open("/dev/full", "wb") as full:
+        result = subprocess.run([CALLBOX, "run", "--", "echo", "hi"], stdout=full,
+                                stderr=subprocess.PIPE, timeout=30)
+    equal(result.returncode, 125, "exit code")
+    check(b"could not be written: No space left on device" in result.stderr, result.stderr)
+
+
+@harness.case("a rule beside a hidden directory leaves open what is shown below it")
+def hidden_neighbour():
+    directory = SCRATCH.directory()
+    for part in ("b/d", "b-c"):
+        (directory / part).mkdir(parents=True)
+    (directory / "b/d/file").write_text("shown\n")
+    (directory / "b/secret").write_text("hidden\n")
+    options = ["--read", directory, "--hide", directory / "b", "--read", directory / "b/d",
+               "--read", directory / "b-c"]
+    script = f"cat {directory}/b/d/file; cat {directory}/b/secret 2>/dev/null; ls {directory}/b 2>/dev/null; true"
+    result = run("-q", *map(str, options), "--", "sh", "-c", script)
+    equal(result.out, b"shown\n", result.brief())
+
+
+if __name__ == "__main__":
+    sys.exit(harness.main(after=SCRATCH.remove))
