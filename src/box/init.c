@@ -14,14 +14,6 @@
 #include <sys/wait.h>
 #include <time.h>
 
-uint64_t init_now(void)
-{
-        struct timespec time;
-
-        clock_gettime(CLOCK_MONOTONIC, &time);
-        return (uint64_t)time.tv_sec * NSEC_PER_SEC + (uint64_t)time.tv_nsec;
-}
-
 static void tell(struct child *child, char message)
 {
         ssize_t n;
@@ -58,7 +50,7 @@ static _Noreturn void end(struct child *child, enum box_verdict verdict)
                        errno == EINTR)
                         note_status(child, pid, status);
         getrusage(RUSAGE_CHILDREN, &child->page->usage);
-        child->page->ended = init_now();
+        child->page->ended = time_now();
         tell(child,
              child->page->failure.step && !child->page->exec_failed ? BOX_FAILED : BOX_ENDED);
         /* In the test build that leaves the killing out, stay until the warden ends the box. */
@@ -109,7 +101,7 @@ static _Noreturn void live(struct child *child, int signals)
         char order[2] = { 0 };
 
         for (;;) {
-                uint64_t now = init_now();
+                uint64_t now = time_now();
                 struct timespec wait;
 
                 if (verdict == BOX_OK && watching && now >= next)

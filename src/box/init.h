@@ -14,6 +14,4 @@ void notify_trace(struct box_page *page, enum box_trace_kind kind, const char *t
 /* Look at the whole tree: what it uses, whether that is too much, and when to look again. */
 enum box_verdict watch_tree(struct child *child, uint64_t now, uint64_t *ret_next); /* watch.c */
 
-uint64_t init_now(void);
-
 #endif

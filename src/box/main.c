@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <termios.h>
-#include <time.h>
 
 #include "box/child.h"
 
@@ -63,14 +62,6 @@ static int open_terminal(struct child *child, int stdio[3])
         return 0;
 }
 
-static uint64_t now(void)
-{
-        struct timespec time;
-
-        clock_gettime(CLOCK_MONOTONIC, &time);
-        return (uint64_t)time.tv_sec * NSEC_PER_SEC + (uint64_t)time.tv_nsec;
-}
-
 /* Execute the program, looking for it along the box's own PATH when its name has no slash. */
 static int execute(struct child *child)
 {
@@ -80,7 +71,7 @@ static int execute(struct child *child)
         char candidate[4096];
         int error = ENOENT;
 
-        atomic_store(&child->page->started, now());
+        atomic_store(&child->page->started, time_now());
         if (strchr(argv[0], '/')) {
                 syscall(SYS_execve, argv[0], argv, environment);
                 return errno;

@@ -157,10 +157,24 @@ static const struct json_field fields[] = {
         { "tty", read_tty },
 };
 
-int spec_read(const char *path, cbx_error *error, struct spec *ret_spec)
+int spec_parse(const char *text, size_t length, cbx_error *error, struct spec *ret_spec)
 {
         _cleanup_(spec_free) struct spec spec = { 0 };
         _cleanup_json_ json_t *json = NULL;
+        int r;
+
+        r = policy_json_parse(text, length, "the spec", error, &json);
+        if (r == 0)
+                r = json_read_fields(json, NULL, fields, ARRAY_SIZE(fields), error, &spec);
+        if (r < 0)
+                return r;
+        *ret_spec = spec;
+        spec = (struct spec){ 0 };
+        return 0;
+}
+
+int spec_read(const char *path, cbx_error *error, struct spec *ret_spec)
+{
         _cleanup_free_ char *text = NULL;
         size_t length;
         int r;
@@ -170,12 +184,5 @@ int spec_read(const char *path, cbx_error *error, struct spec *ret_spec)
                 return error_set(error, r, "--spec", "%s is larger than 1 MiB", path);
         if (r < 0)
                 return error_set(error, r, "--spec", "cannot read %s: %s", path, strerror(-r));
-        r = policy_json_parse(text, length, "the spec", error, &json);
-        if (r == 0)
-                r = json_read_fields(json, NULL, fields, ARRAY_SIZE(fields), error, &spec);
-        if (r < 0)
-                return r;
-        *ret_spec = spec;
-        spec = (struct spec){ 0 };
-        return 0;
+        return spec_parse(text, length, error, ret_spec);
 }

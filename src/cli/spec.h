@@ -18,6 +18,7 @@ struct spec {
 };
 
 void spec_free(struct spec *spec);
+int spec_parse(const char *text, size_t length, cbx_error *error, struct spec *ret_spec);
 int spec_read(const char *path, cbx_error *error, struct spec *ret_spec);
 
 #endif

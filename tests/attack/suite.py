@@ -61,8 +61,8 @@ NOT_HERE = {
     "X8": "the program /proc/self/exe is callbox itself, run like any other program: in the box,"
     " with no more rights than that",
     "C45": "a descriptor handed in on purpose: the command has no option for it",
-    "E56": "needs a bind destination whose parent is a symbolic link of the host; the root of a"
-    " box is always its own tmpfs, so there is none (E57 and X11 try what is left of it)",
+    "E56": "a mount point below a symbolic link of a shown tree is refused when the box is made"
+    " (test_policy.py); the root itself is always the box's own tmpfs",
     "E58": "custom roots do not exist",
     "E59": "masks lie on the box's own fresh /proc, where the payload has no time to replace them",
     "E67": "copying results out is the host's; the command copies nothing",
@@ -75,7 +75,8 @@ NOT_HERE = {
     "J123": "no option grants a socket",
     "J124": "no network allow-list yet",
     "K128-138": "no network allow-list yet",
-    "L141": "no descriptors are injected; R168 runs callbox with few descriptors",
+    "L141": "init holds six descriptors of its own, which nobody else can add to; a program whose"
+    " own table is full gets EMFILE (test_limits.py); R168 runs callbox with few descriptors",
     "M148": "function calls: not a command run",
     "M151": "the library",
     "N153-157": "copy-on-write is not built",
