@@ -148,6 +148,7 @@ _Noreturn void box_main(struct child *child)
         char byte;
 
         child->pair[0] = base_close(child->pair[0]);
+        child->warden = base_close(child->warden); /* init watches it for both */
         if (box_fence(FENCE_DESCRIPTORS))
                 descriptor_keep(3, (int[]){ child->pair[1], child->start, child->host_proc }, 3);
         r = box_await_place(child, &child->page->main_placed);

@@ -6,8 +6,10 @@
  * again. On a busy host nobody is moved.
  */
 #include <linux/futex.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #include "box/child.h"
 
@@ -17,13 +19,19 @@ void box_signal_word(_Atomic uint32_t *word)
         syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-/* Should the other side fail before it signals, it takes the waiting one along. */
+/* Main's wait ends with init, which takes it along; init's has to look for the warden's end. */
 int box_await_word(struct child *child, _Atomic uint32_t *word)
 {
-        while (atomic_load(word) == 0)
-                if (syscall(SYS_futex, word, FUTEX_WAIT, 0, NULL, NULL, 0) < 0 && errno != EAGAIN &&
-                    errno != EINTR)
+        struct pollfd warden = { .fd = child->warden, .events = POLLIN };
+        struct timespec a_while = { .tv_nsec = 20 * 1000 * 1000 };
+
+        while (atomic_load(word) == 0) {
+                if (syscall(SYS_futex, word, FUTEX_WAIT, 0, &a_while, NULL, 0) < 0 &&
+                    errno != EAGAIN && errno != EINTR && errno != ETIMEDOUT)
                         return step_failed(child, "wait for the other side", NULL, errno);
+                if (atomic_load(word) == 0 && poll(&warden, 1, 0) > 0)
+                        return step_failed(child, "wait for the other side", NULL, EPIPE);
+        }
         return 0;
 }
 
