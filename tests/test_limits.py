@@ -402,14 +402,14 @@ def many_deadlines():
         check(result.seconds < 0.5 + 2 * SLACK, f"back after {result.seconds:.2f} s")
 
 
-@harness.case("the deadline counts from the program's start and is met within a fraction of a second", alone=True)
+@harness.case("the caller is back within 50 ms of a deadline, at the best of ten", alone=True)
 def prompt():
     late = []
-    for _ in range(5):
+    for _ in range(10):
         began = time.monotonic()
         box("-q", "--timeout", "0.3", "--", "sleep", "60")
         late.append(time.monotonic() - began - 0.3)
-    check(min(late) < 0.5 * harness.SLOW, f"at best {min(late):.3f} s after the deadline")
+    check(min(late) < 0.05 * harness.SLOW, f"at best {min(late):.3f} s after the deadline")
 
 
 if __name__ == "__main__":

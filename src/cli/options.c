@@ -7,17 +7,17 @@
 #include <string.h>
 
 const char options_help[] =
-        "Files:      --workspace DIR     writable; the start directory; protected names hold\n"
-        "            --read PATH[:BOX]   shown read-only      --write PATH[:BOX]  shown writable\n"
-        "            --hide PATH         not shown            --tmpfs PATH[=SIZE] empty, private\n"
-        "            --protect NAME, --unprotect NAME         --no-system         hide /usr, /etc\n"
-        "Network:    --net none|loopback|host                 (none)\n"
-        "Environment:--env NAME=VALUE    set                  --env NAME          pass on\n"
-        "Limits:     --timeout SEC (30)  --cpu SEC            --memory SIZE (512M)\n"
-        "            --processes N (128) --open-files N (1024) --file-size SIZE (1G)\n"
-        "            --tmp-size SIZE (64M) --output SIZE      --capture SIZE (100K)\n"
-        "Calls:      --allow-syscall NAME  --deny-syscall NAME  --on-denied errno|kill\n"
-        "Policy:     --policy FILE       --require GUARANTEE  --best-effort\n";
+        "Files:   --workspace DIR    writable, the start directory; protected names hold\n"
+        "         --read PATH[:BOX]  shown read-only   --write PATH[:BOX]  shown writable\n"
+        "         --hide PATH        not shown         --tmpfs PATH[=SIZE] empty, private\n"
+        "         --protect NAME     --unprotect NAME  --no-system  hide /usr, /etc\n"
+        "Network: --net none|loopback|host             (none)\n"
+        "Env:     --env NAME=VALUE   set               --env NAME          pass on\n"
+        "Limits:  --timeout SEC (30) --cpu SEC         --memory SIZE (512M)\n"
+        "         --processes N (128)  --open-files N (1024)  --file-size SIZE (1G)\n"
+        "         --tmp-size SIZE (64M)  --output SIZE  --capture SIZE (100K)\n"
+        "Calls:   --allow-syscall NAME  --deny-syscall NAME  --on-denied errno|kill\n"
+        "Policy:  --policy FILE      --require GUARANTEE  --best-effort\n";
 
 enum kind {
         SET_TEXT,    /* text as it is; "none" becomes null where `none` says so */

@@ -22,15 +22,14 @@ static const char help[] =
         "directory is shown read-only unless --workspace, --cwd or --policy is given.\n"
         "\n"
         "%s"
-        "Call:       --cwd DIR           start here           --stdin FILE|none\n"
-        "            --spec FILE         argv and more as JSON  -t, --tty   a private terminal\n"
-        "Report:     --json              as JSON on stdout, output within   --report FILE\n"
-        "            --explain           tell what was refused and which option allows it\n"
-        "            -q, --quiet         only the program's own output      --sanitize\n"
-        "Help:       -h, --help\n"
-        "\n"
+        "Call:    --cwd DIR          start here        --stdin FILE|none\n"
+        "         --spec FILE        argv and more, JSON  -t, --tty  private terminal\n"
+        "Report:  --json             JSON on stdout, output within  --report FILE\n"
+        "         --explain          tell what was refused and which option allows it\n"
+        "         -q, --quiet        only the program's own output  --sanitize\n"
+        "Help:    -h, --help         Manual: callbox-run(1)\n"
         "Exit code: the program's; 124 timeout, 125 callbox failed, 126 not executable,\n"
-        "127 not found, 128+n killed by signal n. Manual: callbox-run(1)\n";
+        "127 not found, 128+n killed by signal n.\n";
 
 struct run {
         struct options options;
