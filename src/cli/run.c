@@ -408,6 +408,8 @@ static int run_call(struct run *run, struct report *report)
         plan_options.pass_all = box_fence(FENCE_ENVIRONMENT) ? NULL : "all";
         plan_options.tty |= !box_fence(FENCE_SESSION);
 #endif
+        /* First of all: a signal that comes while the box is made is the program's as well. */
+        hook.fd = run->signals = open_signals();
         r = show_current_directory(run, &report->error);
         if (r == 0)
                 r = options_policy(&run->options, &report->error, &policy);
@@ -437,7 +439,6 @@ static int run_call(struct run *run, struct report *report)
                 spec.forward[1] = STDERR_FILENO;
         }
         warn_of_variables(run, report);
-        hook.fd = run->signals = open_signals();
         raise_terminal(run);
         call_run(plan, &spec, &hook, report);
         restore_terminal(run);

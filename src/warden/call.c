@@ -2,6 +2,7 @@
 #include "warden/call.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -78,11 +79,11 @@ static void stop_input(struct call *call)
         input_close(&call->input);
 }
 
-/* Everything is over when the box is dead and its output has been handed on. */
+/* Everything is over when init has reported an empty tree, or is dead, and the output has been
+ * handed on. What the kernel still has to clear up is not waited for here (await_init). */
 static void finish_if_over(struct call *call)
 {
-        if (call->ended && call->dead && call->streams[0].source.fd < 0 &&
-            call->streams[1].source.fd < 0)
+        if (call->ended && call->streams[0].source.fd < 0 && call->streams[1].source.fd < 0)
                 call->done = true;
 }
 
@@ -604,12 +605,9 @@ static void write_report(struct call *call)
         struct cgroup_usage usage;
 
         cgroup_read(&call->cgroup, &usage);
-        if (page->ended == 0 && started && call->dead) {
-                judge(call, &usage);
+        judge(call, &usage);
+        if (page->ended == 0 && started) /* killed before it could say so itself */
                 page->ended = time_now();
-        } else {
-                judge(call, &usage);
-        }
         report->setup_time = started > call->begun ? started - call->begun : 0;
         if (!call->spec->tty)
                 report->bytes_in = call->input.total;
@@ -627,10 +625,25 @@ static void write_report(struct call *call)
                 report_warn(report, "%s", call->plan->warnings[i]);
 }
 
+/* Init has said its last word, or was killed; by now it is mostly gone. Should it hang in the
+ * kernel, leave it there and say so. */
+static void await_init(struct call *call)
+{
+        struct pollfd init = { .fd = call->box.pidfd, .events = POLLIN };
+        int grace = (int)(KILL_GRACE / NSEC_PER_MSEC);
+
+        if (init.fd < 0 || call->report->kill_pending || poll(&init, 1, grace) > 0)
+                return;
+        box_kill(&call->box);
+        if (poll(&init, 1, grace) <= 0)
+                give_up(call);
+}
+
 void call_free(struct call *call)
 {
         if (call->done)
                 write_report(call);
+        await_init(call);
         for (int i = 0; i < 2; i++) {
                 struct call_stream *stream = &call->streams[i];
 
