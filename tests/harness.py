@@ -79,6 +79,21 @@ def case(name, alone=False):
     return register
 
 
+# Who runs a case: root and the ordinary user, or the latter alone where there is no root.
+PEOPLE = [("root", False), ("user", True)] if ROOT else [("user", True)]
+
+
+def for_people(name, alone=False):
+    """Register a case once for each of them; the function is told whether it is the user."""
+
+    def register(function):
+        for who, user in PEOPLE:
+            add(f"{name}, as {who}", lambda user=user: function(user), alone)
+        return function
+
+    return register
+
+
 def check(condition, why):
     if not condition:
         raise Failed(why() if callable(why) else why)

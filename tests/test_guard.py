@@ -12,7 +12,7 @@ from harness import check, equal
 
 SCRATCH = harness.Scratch()
 CALLBOX = SCRATCH.install(harness.callbox_path(), "callbox")
-PEOPLE = [("root", False), ("user", True)] if harness.ROOT else [("user", True)]
+PEOPLE = harness.PEOPLE
 
 # One line for each call: what it was and what came of it. Run in a directory that is written to
 # directly and in a workspace, where init makes the calls, the lines must be the same.

@@ -16,7 +16,7 @@ from harness import check, equal
 
 SCRATCH = harness.Scratch()
 CALLBOX = SCRATCH.install(harness.callbox_path(), "callbox")
-PEOPLE = [("root", False), ("user", True)] if harness.ROOT else [("user", True)]
+PEOPLE = harness.PEOPLE
 PROGRAM = ["--", "echo", "ran"]
 DIRECTORY = SCRATCH.directory()
 

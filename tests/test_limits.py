@@ -18,7 +18,6 @@ from harness import check, equal
 
 SCRATCH = harness.Scratch()
 CALLBOX = SCRATCH.install(harness.callbox_path(), "callbox")
-PEOPLE = [("root", False), ("user", True)] if harness.ROOT else [("user", True)]
 SLACK = 4.0 * harness.SLOW  # seconds a busy host may add to anything
 PYTHON = "/usr/bin/python3"
 
@@ -26,15 +25,6 @@ PYTHON = "/usr/bin/python3"
 def box(*args, user=False, **more):
     more.setdefault("cwd", "/")
     return harness.callbox(["run", *args], user=user, binary=CALLBOX, **more)
-
-
-def for_people(name, alone=False):
-    def register(function):
-        for who, user in PEOPLE:
-            harness.add(f"{name}, as {who}", lambda user=user: function(user), alone)
-        return function
-
-    return register
 
 
 def ended(result, reason, code, text=None):
@@ -53,7 +43,7 @@ def exited(result, code=0):
 # ---- Wall time -------------------------------------------------------------------------------
 
 
-@for_people("timeout ends a sleeping program")
+@harness.for_people("timeout ends a sleeping program")
 def timeout(user):
     for seconds in ("0.05", "0.3", "1"):
         result = ended(box("--json", "--timeout", seconds, "--", "sleep", "60", user=user), "timeout", 124,
@@ -63,7 +53,7 @@ def timeout(user):
         check(result.seconds < float(seconds) + SLACK, f"back after {result.seconds:.2f} s with a limit of {seconds} s")
 
 
-@for_people("timeout says so on stderr, in one line, unless -q")
+@harness.for_people("timeout says so on stderr, in one line, unless -q")
 def timeout_line(user):
     told = box("--timeout", "0.2", "--", "sleep", "60", user=user)
     equal((told.code, told.out), (124, b""), told.brief())
@@ -72,7 +62,7 @@ def timeout_line(user):
     equal((quiet.code, quiet.out, quiet.err), (124, b"", b""), "with -q")
 
 
-@for_people("timeout keeps what was written, streamed and captured")
+@harness.for_people("timeout keeps what was written, streamed and captured")
 def timeout_output(user):
     command = ["sh", "-c", "echo before; echo also >&2; sleep 60; echo after"]
     streamed = box("-q", "--timeout", "1.5", "--", *command, user=user)
@@ -81,7 +71,7 @@ def timeout_output(user):
     equal((captured.stdout, captured.stderr), ("before\n", "also\n"), "captured")
 
 
-@for_people("timeout ends a busy, a stopped and a deaf program")
+@harness.for_people("timeout ends a busy, a stopped and a deaf program")
 def timeout_stubborn(user):
     for command in (["sh", "-c", "while :; do :; done"],
                     ["sh", "-c", "kill -STOP $$; sleep 60"],
@@ -92,7 +82,7 @@ def timeout_stubborn(user):
         check(result.seconds < 0.4 + SLACK, f"back after {result.seconds:.2f} s")
 
 
-@for_people("timeout ends the whole tree, and nothing holds the caller back")
+@harness.for_people("timeout ends the whole tree, and nothing holds the caller back")
 def timeout_tree(user):
     mark = f"7{uuid.uuid4().int % 10**8:08d}"  # an argument by which a sleep is found on the host
     script = (f"(setsid sleep {mark} &); (setsid sh -c 'trap \"\" TERM HUP; sleep {mark}' &); "
@@ -102,7 +92,7 @@ def timeout_tree(user):
     equal(harness.wait_until(lambda: not harness.processes_with(f"sleep\0{mark}"), 5), True, "nothing left")
 
 
-@for_people("the end of the program is the end of its tree")
+@harness.for_people("the end of the program is the end of its tree")
 def end_of_tree(user):
     mark = f"8{uuid.uuid4().int % 10**8:08d}"
     result = box("--json", "--", "sh", "-c", f"(setsid sleep {mark} &) ; sleep {mark} & echo done", user=user)
@@ -112,13 +102,13 @@ def end_of_tree(user):
     equal(harness.wait_until(lambda: not harness.processes_with(f"sleep\0{mark}"), 5), True, "nothing left")
 
 
-@for_people("a program that ends in time is not touched by its timeout")
+@harness.for_people("a program that ends in time is not touched by its timeout")
 def timeout_unused(user):
     exited(box("--json", "--timeout", "20", "--", "sleep", "0.2", user=user))
     exited(box("--json", "--timeout", "1e9", "--", "true", user=user))
 
 
-@for_people("codes of the program's own are not taken for a limit's")
+@harness.for_people("codes of the program's own are not taken for a limit's")
 def own_codes(user):
     for code in (124, 125, 126, 127, 130, 137, 139, 255):
         result = exited(box("--json", "--", "sh", "-c", f"exit {code}", user=user), code)
@@ -127,7 +117,7 @@ def own_codes(user):
         equal((plain.code, plain.err), (code, b""), "plain")
 
 
-@for_people("a signal of the program's own is told by its name")
+@harness.for_people("a signal of the program's own is told by its name")
 def own_signals(user):
     for name, number in (("SEGV", 11), ("KILL", 9), ("TERM", 15), ("ABRT", 6), ("USR1", 10), ("XCPU", 24)):
         result = box("--json", "--", "sh", "-c", f"kill -{name} $$", user=user)
@@ -142,7 +132,7 @@ def own_signals(user):
     equal((result.reason, result.code), ("signaled", 128 + 37), "a real-time signal")
 
 
-@for_people("timers of the program's own work")
+@harness.for_people("timers of the program's own work")
 def timers(user):
     script = ("import signal\nsignal.signal(signal.SIGALRM, lambda *_: print('alarm', flush=True))\n"
               "signal.setitimer(signal.ITIMER_REAL, 0.05)\nsignal.pause()\n"
@@ -157,7 +147,7 @@ def timers(user):
 # ---- Processor time --------------------------------------------------------------------------
 
 
-@for_people("cpu ends a busy program, not a sleeping one")
+@harness.for_people("cpu ends a busy program, not a sleeping one")
 def cpu(user):
     for seconds in ("0.3", "1"):
         result = ended(box("--json", "--cpu", seconds, "--", "sh", "-c", "echo on; while :; do :; done", user=user), "cpu", 124,
@@ -174,7 +164,7 @@ def cpu(user):
     check(re.fullmatch(rb"callbox: cpu: [^\n]+\n", plain.err), lambda: f"stderr is {plain.err!r}")
 
 
-@for_people("cpu counts the tree, ended processes included")
+@harness.for_people("cpu counts the tree, ended processes included")
 def cpu_tree(user):
     ended(box("--json", "--cpu", "0.8", "--", "sh", "-c", "for i in 1 2 3 4; do (while :; do :; done) & done; wait", user=user), "cpu", 124)
     short = "import os, time\nwhile True:\n    p = os.fork()\n    if p == 0:\n        e = time.process_time() + 0.05\n        while time.process_time() < e: pass\n        os._exit(0)\n    os.waitpid(p, 0)"
@@ -188,7 +178,7 @@ def cpu_tree(user):
 EAT = "b = []\nprint('eating', flush=True)\nwhile True: b.append(bytearray(4 << 20))"
 
 
-@for_people("memory ends a program that takes too much")
+@harness.for_people("memory ends a program that takes too much")
 def memory(user):
     result = box("--json", "--memory", "96M", "--", PYTHON, "-c", EAT, user=user)
     # One process can meet its own ceiling (MemoryError, exit 1) before the tree's is seen.
@@ -202,7 +192,7 @@ def memory(user):
     check(peak < 400 << 20, f"{peak} bytes were used")
 
 
-@for_people("memory ends a program that touches pages it mapped")
+@harness.for_people("memory ends a program that touches pages it mapped")
 def memory_mapped(user):
     for script in ("import mmap\nm = [mmap.mmap(-1, 48 << 20) for i in range(4)]\n"  # shared: no ceiling of one process counts it
                    "for a in m:\n    for i in range(0, len(a), 4096): a[i] = 1\nimport time; time.sleep(30)",
@@ -211,7 +201,7 @@ def memory_mapped(user):
         check(result.report["usage"]["memory_peak"] >= 90 << 20, lambda: f"peak is {result.report['usage']}")
 
 
-@for_people("memory counts the tree of processes")
+@harness.for_people("memory counts the tree of processes")
 def memory_tree(user):
     script = ("import os, time\nfor i in range(8):\n    if os.fork() == 0:\n        b = bytearray(24 << 20)\n"
               "        for i in range(0, len(b), 4096): b[i] = 1\n        time.sleep(30)\ntime.sleep(30)")
@@ -222,14 +212,14 @@ def memory_tree(user):
     check(re.fullmatch(rb"callbox: memory: [^\n]*96 MiB[^\n]*\n", plain.err), lambda: f"stderr is {plain.err!r}")
 
 
-@for_people("memory counts /tmp and /dev/shm")
+@harness.for_people("memory counts /tmp and /dev/shm")
 def memory_files(user):
     for path in ("/tmp/fill", "/dev/shm/fill"):
         result = box("--json", "--memory", "64M", "--tmp-size", "200M", "--", "sh", "-c", f"cat /dev/zero > {path}; sleep 30", user=user)
         ended(result, "memory", 137)
 
 
-@for_people("memory shared by a tree is counted once")
+@harness.for_people("memory shared by a tree is counted once")
 def memory_shared(user):
     script = ("import os, time\nb = bytearray(40 << 20)\nfor i in range(0, len(b), 4096): b[i] = 1\n"
               "for i in range(6):\n    if os.fork() == 0: time.sleep(0.6); os._exit(0)\n"
@@ -238,14 +228,14 @@ def memory_shared(user):
     equal(result.stdout, "fine\n", "stdout")
 
 
-@for_people("much address space is not much memory")
+@harness.for_people("much address space is not much memory")
 def address_space(user):
     script = "import mmap\nm = mmap.mmap(-1, 8 << 30, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000, prot=0)\nprint(len(m) >> 30)"
     result = exited(box("--json", "--memory", "128M", "--", PYTHON, "-c", script, user=user))
     equal(result.stdout, "8\n", "stdout")
 
 
-@for_people("memory none is no limit")
+@harness.for_people("memory none is no limit")
 def memory_none(user):
     script = "b = bytearray(600 << 20)\nfor i in range(0, len(b), 4096): b[i] = 1\nprint(len(b) >> 20)"
     result = exited(box("--json", "--memory", "none", "--", PYTHON, "-c", script, user=user))
@@ -263,7 +253,7 @@ THREADS = ("import threading, time\nn = 0\n"
            "except RuntimeError: print('refused', n, flush=True)\ntime.sleep(30)")
 
 
-@for_people("processes: more are refused, and a tree at its limit is ended")
+@harness.for_people("processes: more are refused, and a tree at its limit is ended")
 def processes(user):
     for script in (FORKS, THREADS):
         result = ended(box("--json", "--processes", "20", "--", PYTHON, "-c", script, user=user), "pids", 137,
@@ -278,14 +268,14 @@ def processes(user):
     check(re.search(rb"callbox: pids: [^\n]*10 processes[^\n]*\n\Z", plain.err), lambda: f"stderr is {plain.err!r}")
 
 
-@for_people("processes: a fork bomb is ended")
+@harness.for_people("processes: a fork bomb is ended")
 def fork_bomb(user):
     result = box("--json", "--timeout", "20", "--processes", "64", "--", PYTHON, "-c",
                  "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass", user=user, timeout=60)
     ended(result, "pids", 137)
 
 
-@for_people("processes: calls side by side do not share their limit")
+@harness.for_people("processes: calls side by side do not share their limit")
 def side_by_side(user):
     script = "import os, time\nfor i in range(12):\n    if os.fork() == 0: time.sleep(1); os._exit(0)\nfor i in range(12): os.wait()\nprint('fine')"
     import concurrent.futures
@@ -300,7 +290,7 @@ def side_by_side(user):
 # ---- Output ----------------------------------------------------------------------------------
 
 
-@for_people("output ends a program that writes too much")
+@harness.for_people("output ends a program that writes too much")
 def output(user):
     result = ended(box("--json", "--output", "1M", "--", "yes", user=user), "output", 137, "1 MiB")
     written = result.report["stdout"]["bytes"]
@@ -320,7 +310,7 @@ def output(user):
 # ---- Files, descriptors, /tmp ----------------------------------------------------------------
 
 
-@for_people("file-size: SIGXFSZ, or EFBIG where that is ignored")
+@harness.for_people("file-size: SIGXFSZ, or EFBIG where that is ignored")
 def file_size(user):
     result = box("--json", "--file-size", "1M", "--", PYTHON, "-c",
                  "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_DFL)\nf = open('/tmp/f', 'wb', 0)\nwhile True: f.write(bytes(65536))", user=user)
@@ -336,7 +326,7 @@ def file_size(user):
     equal((workspace / "f").stat().st_size, 4096, "the size on the host")
 
 
-@for_people("open-files: EMFILE")
+@harness.for_people("open-files: EMFILE")
 def open_files(user):
     script = "import os\nl = []\ntry:\n    while True: l.append(os.dup(0))\nexcept OSError as e: print(e.errno, l[-1] + 1)"
     for options, most in ((["--open-files", "32"], 32), ([], 1024)):
@@ -346,7 +336,7 @@ def open_files(user):
     equal(result.stdout, "32\n32\nheld\n", "stdout")
 
 
-@for_people("tmp-size: ENOSPC in /tmp, /dev/shm and a tmpfs of its own size")
+@harness.for_people("tmp-size: ENOSPC in /tmp, /dev/shm and a tmpfs of its own size")
 def tmp_size(user):
     script = ("import os, sys\nfor p in sys.argv[1:]:\n    f = open(p + '/f', 'wb', 0)\n    try:\n        while True: f.write(bytes(65536))\n"
               "    except OSError as e: print(e.errno, os.path.getsize(p + '/f') >> 10)\n    os.unlink(p + '/f')")
@@ -355,7 +345,7 @@ def tmp_size(user):
     equal(result.stdout, "28 2048\n28 2048\n28 3072\n28 2048\n", "stdout")
 
 
-@for_people("no core file is written")
+@harness.for_people("no core file is written")
 def core(user):
     workspace = SCRATCH.directory(user)
     result = box("--json", "--write", workspace, "--cwd", workspace, "--", "sh", "-c", "ulimit -c; kill -SEGV $$", user=user)
@@ -366,7 +356,7 @@ def core(user):
 # ---- Limits from a policy and a spec ---------------------------------------------------------
 
 
-@for_people("limits of a policy and of a spec hold as those of options")
+@harness.for_people("limits of a policy and of a spec hold as those of options")
 def from_json(user):
     policy = SCRATCH.directory() / "policy.json"
     policy.write_text(json.dumps({"limits": {"wall": 0.3, "processes": 40}}))

@@ -18,7 +18,7 @@ from harness import Failed, equal
 
 SCRATCH = harness.Scratch()
 CALLBOX = SCRATCH.install(harness.callbox_path(), "callbox")
-PEOPLE = [("root", False), ("user", True)] if harness.ROOT else [("user", True)]
+PEOPLE = harness.PEOPLE
 CALLS = 60 if os.environ.get("CALLBOX_SMOKE") else 1000
 TOKEN = f"litter-{os.getpid()}"
 

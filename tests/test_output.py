@@ -28,7 +28,6 @@ from harness import Failed, check, equal
 
 SCRATCH = harness.Scratch()
 CALLBOX = SCRATCH.install(harness.callbox_path(), "callbox")
-PEOPLE = [("root", False), ("user", True)] if harness.ROOT else [("user", True)]
 SLACK = 4.0 * harness.SLOW
 PYTHON = "/usr/bin/python3"
 
@@ -43,15 +42,6 @@ def shell(script, user=False, program="sh", **more):
     more.setdefault("cwd", "/")
     command = [program, "-c", script]
     return harness.execute(harness.as_user(command) if user else command, env={**os.environ, "CB": CALLBOX}, **more)
-
-
-def for_people(name, alone=False):
-    def register(function):
-        for who, user in PEOPLE:
-            harness.add(f"{name}, as {who}", lambda user=user: function(user), alone)
-        return function
-
-    return register
 
 
 def good(result, out, err=b"", code=0):
@@ -75,13 +65,13 @@ def printer(data):
 # ---- Streaming -------------------------------------------------------------------------------
 
 
-@for_people("stdout and stderr are streamed apart")
+@harness.for_people("stdout and stderr are streamed apart")
 def apart(user):
     good(box("--", "sh", "-c", "echo out; echo err >&2", user=user), "out\n", b"err\n")
     good(box("--", "sh", "-c", "echo err >&2; exit 3", user=user), "", b"err\n", 3)
 
 
-@for_people("50 MB of random bytes pass unchanged")
+@harness.for_people("50 MB of random bytes pass unchanged")
 def exact(user):
     size = (5 if os.environ.get("CALLBOX_SMOKE") else 50) * 1_000_000
     data = random.Random(3).randbytes(size)
@@ -100,7 +90,7 @@ def exact(user):
     target.unlink()
 
 
-@for_people("output comes as it is written, not at the end")
+@harness.for_people("output comes as it is written, not at the end")
 def live(user):
     command = [CALLBOX, "run", "--", "sh", "-c", "echo first; read x; echo second"]
     process = subprocess.Popen(harness.as_user(command) if user else command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/")
@@ -118,7 +108,7 @@ def live(user):
         process.stdout.close()
 
 
-@for_people("a reader that goes away ends the program")
+@harness.for_people("a reader that goes away ends the program")
 def reader_gone(user):
     result = shell('"$CB" run -q --timeout 25 -- yes | head -n 1', user, timeout=30)
     good(result, "y\n", None)
@@ -129,7 +119,7 @@ def reader_gone(user):
     equal((result.out, result.err), (b"y\n", b"9\n"), "a program that handles it")
 
 
-@for_people("closed descriptors of the caller do no harm")
+@harness.for_people("closed descriptors of the caller do no harm")
 def closed(user):
     result = shell('"$CB" run -- cat <&-; echo $?', user)
     good(result, "0\n", None)
@@ -148,7 +138,7 @@ def closed(user):
     good(result, "4\n")
 
 
-@for_people("full targets: an error of the caller's disk does not hang it")
+@harness.for_people("full targets: an error of the caller's disk does not hang it")
 def full(user):
     result = shell('"$CB" run -q --timeout 20 -- yes > /dev/full; echo "code $?"', user, timeout=25)
     check(result.out.startswith(b"code ") and result.seconds < 15 * harness.SLOW, lambda: f"{result.out!r} after {result.seconds:.1f} s")
@@ -181,7 +171,7 @@ def slow_reader():
 # ---- Capture ---------------------------------------------------------------------------------
 
 
-@for_people("capture keeps head and tail and counts the rest")
+@harness.for_people("capture keeps head and tail and counts the rest")
 def capture(user):
     data = bytes(random.Random(4).choices(b"abcdefghijklmnopqrstuvwxyz", k=300_001))
     path = data_file(data)
@@ -201,7 +191,7 @@ def capture(user):
         equal(result.report["usage"]["bytes_out"], len(data), "bytes_out")
 
 
-@for_people("capture keeps 100 KiB of each stream by default")
+@harness.for_people("capture keeps 100 KiB of each stream by default")
 def capture_default(user):
     for size, omitted in ((102_400, 0), (102_401, 1), (1_000_000, 897_600)):
         result = box("--json", "--", "sh", "-c", f"head -c {size} /dev/zero | tr '\\0' a; head -c {size} /dev/zero | tr '\\0' b >&2", user=user)
@@ -211,7 +201,7 @@ def capture_default(user):
             equal(stream["text"].split("\n")[0].count(letter), 51_200 if omitted else size, "the head")
 
 
-@for_people("captured bytes that are not UTF-8 come as base64 as well")
+@harness.for_people("captured bytes that are not UTF-8 come as base64 as well")
 def invalid(user):
     cases = [(b"\xff\xfe", True), (b"a\x00b", True), ("grüße €𝄞\n".encode(), False), ("é".encode()[:1], True),
              (b"\xed\xa0\x80", True), (b"\xf4\x90\x80\x80", True), (b"\xc0\xaf", True), (b"\xe2\x82", True),
@@ -235,7 +225,7 @@ def invalid(user):
     equal(base64.b64decode(stream["base64"]), data[:50] + data[-50:], "head and tail")
 
 
-@for_people("--report writes the report to a file while output is streamed")
+@harness.for_people("--report writes the report to a file while output is streamed")
 def report_file(user):
     path = SCRATCH.directory(user) / "report.json"
     result = box("--report", path, "--", "sh", "-c", "echo out; echo err >&2; exit 4", user=user)
@@ -251,7 +241,7 @@ def report_file(user):
     equal(harness.parse_report(path.read_bytes())["reason"], "exited", "a report to a descriptor")
 
 
-@for_people("-q silences callbox, not the program")
+@harness.for_people("-q silences callbox, not the program")
 def quiet(user):
     for command, code in ((["sh", "-c", "echo e >&2; kill -9 $$"], 137), (["sh", "-c", "echo e >&2; exit 3"], 3)):
         result = box("-q", "--", *command, user=user)
@@ -261,7 +251,7 @@ def quiet(user):
     equal(box("--quiet", "--env", "LD_PRELOAD=", "--", "true", user=user).err, b"", "with --quiet")
 
 
-@for_people("--sanitize lets nothing through that steers a terminal")
+@harness.for_people("--sanitize lets nothing through that steers a terminal")
 def sanitize(user):
     data = b"a\x1b[31m\x07\x08\r\x7f\tb\n\xc2\x9b2J \xc2\xa9 \xe2\x82\xac\n"
     result = box("--sanitize", "--", *printer(data), user=user)
@@ -277,7 +267,7 @@ def sanitize(user):
 # ---- stdin -----------------------------------------------------------------------------------
 
 
-@for_people("stdin is passed on from a file, a pipe and a socket")
+@harness.for_people("stdin is passed on from a file, a pipe and a socket")
 def stdin_kinds(user):
     data = random.Random(5).randbytes(300_000)
     wanted = hashlib.sha256(data).hexdigest() + "  -\n"
@@ -300,7 +290,7 @@ def stdin_kinds(user):
     good(box("--", "cat", user=user, stdin=subprocess.DEVNULL), "")
 
 
-@for_people("input that was not read stays with the caller: a file")
+@harness.for_people("input that was not read stays with the caller: a file")
 def unread_file(user):
     path = data_file(b"".join(b"line %d\n" % i for i in range(1, 3001)))
     good(shell(f'("$CB" run -- head -c 5; cat | head -c 9) < {path}', user), "line 1\nline 2\n")
@@ -311,7 +301,7 @@ def unread_file(user):
     good(shell(f'("$CB" run -- head -c 123456 | wc -c; cat | wc -c) < {big}', user), "123456\n876544\n")
 
 
-@for_people("input that was not read stays with the caller: a pipe")
+@harness.for_people("input that was not read stays with the caller: a pipe")
 def unread_pipe(user):
     lines = "printf 'line %d\\n' $(seq 3000)"
     good(shell(f'{lines} | ("$CB" run -- head -c 5; head -c 9)', user, "bash"), "line 1\nline 2\n", None)
@@ -321,7 +311,7 @@ def unread_pipe(user):
     good(shell('seq 3 | ("$CB" run -- sh -c "read x; echo got \\$x"; "$CB" run -- sh -c "read x; echo got \\$x"; cat)', user), "got 1\ngot 2\n3\n")
 
 
-@for_people("input that was not read stays with the caller: a socket")
+@harness.for_people("input that was not read stays with the caller: a socket")
 def unread_socket(user):
     ours, theirs = socket.socketpair()
     ours.sendall(b"first second third")
@@ -332,7 +322,7 @@ def unread_socket(user):
     theirs.close()
 
 
-@for_people("a program that ends does not wait for input that never comes")
+@harness.for_people("a program that ends does not wait for input that never comes")
 def open_pipe(user):
     reader, writer = os.pipe()
     try:
@@ -346,7 +336,7 @@ def open_pipe(user):
         os.close(writer)
 
 
-@for_people("--stdin takes a file, or nothing")
+@harness.for_people("--stdin takes a file, or nothing")
 def stdin_option(user):
     path = data_file(b"from the file\n")
     good(box("--stdin", path, "--", "cat", user=user, data=b"from the pipe"), "from the file\n")
@@ -361,7 +351,7 @@ def stdin_option(user):
     good(box("--spec", spec, user=user), "500000\n")
 
 
-@for_people("a program that does not read its input does not block")
+@harness.for_people("a program that does not read its input does not block")
 def ignored_input(user):
     result = box("--", "sleep", "0.1", user=user, data=bytes(2_000_000))
     good(result, "")
@@ -436,7 +426,7 @@ class Terminal:
         os.close(self.master)
 
 
-@for_people("a terminal on stdin is never passed on without -t")
+@harness.for_people("a terminal on stdin is never passed on without -t")
 def terminal_not_passed(user):
     with Terminal(["--", "sh", "-c", "test -t 0 && echo tty0; test -t 1 && echo tty1; cat; echo end; tty"], user) as terminal:
         terminal.until(rb"not a tty")
@@ -448,7 +438,7 @@ def terminal_not_passed(user):
         terminal.end()
 
 
-@for_people("-t gives a terminal of its own")
+@harness.for_people("-t gives a terminal of its own")
 def tty(user):
     with Terminal(["-t", "--", "sh", "-c", "test -t 0 && test -t 1 && test -t 2 && echo yes; tty; stty size; exec 3<>/dev/tty && echo reached; exit 7"], user, 33, 101) as terminal:
         terminal.until(rb"reached")
@@ -457,7 +447,7 @@ def tty(user):
         equal(termios.tcgetattr(terminal.master), terminal.before, "the terminal's settings afterwards")
 
 
-@for_people("-t: what is typed reaches the program, echoed by its terminal")
+@harness.for_people("-t: what is typed reaches the program, echoed by its terminal")
 def typed(user):
     with Terminal(["-t", "--", "sh", "-c", "echo ready; read x; echo got $x; cat; echo end"], user) as terminal:
         terminal.until(rb"ready\r\n")
@@ -468,7 +458,7 @@ def typed(user):
         equal(terminal.end(), 0, "exit code")
 
 
-@for_people("-t: the size of the window is passed on, and SIGWINCH with it")
+@harness.for_people("-t: the size of the window is passed on, and SIGWINCH with it")
 def window(user):
     script = ("import signal, os\ndef tell(*_): os.write(1, b'size %d %d\\n' % os.get_terminal_size())\n"
               "signal.signal(signal.SIGWINCH, tell)\ntell()\nwhile True: signal.pause()")
@@ -481,7 +471,7 @@ def window(user):
         check(code in (1, 130), f"exit code {code}")
 
 
-@for_people("-t: control-C and control-D go to the program")
+@harness.for_people("-t: control-C and control-D go to the program")
 def control(user):
     with Terminal(["-t", "--", "sh", "-c", "trap 'echo caught; exit 5' INT; echo ready; while :; do sleep 0.02; done"], user) as terminal:
         terminal.until(rb"ready")
@@ -498,7 +488,7 @@ def control(user):
         equal(terminal.end(), 0, "exit code at the end of input")
 
 
-@for_people("-t: a shell with jobs works")
+@harness.for_people("-t: a shell with jobs works")
 def job_control(user):
     with Terminal(["-t", "--env", "PS1=prompt> ", "--", "bash", "--norc", "-i"], user) as terminal:
         terminal.until(rb"prompt> ")
@@ -511,7 +501,7 @@ def job_control(user):
         equal(terminal.end(), 9, "exit code")
 
 
-@for_people("-t: a timeout ends it and the terminal is as before")
+@harness.for_people("-t: a timeout ends it and the terminal is as before")
 def tty_timeout(user):
     with Terminal(["-t", "--timeout", "0.6", "--", "sh", "-c", "stty raw -echo; echo on; sleep 60"], user) as terminal:
         equal(terminal.end(), 124, "exit code")
@@ -519,20 +509,20 @@ def tty_timeout(user):
         equal(termios.tcgetattr(terminal.master), terminal.before, "the terminal's settings afterwards")
 
 
-@for_people("-t: a program that closes its terminal is not hung up")
+@harness.for_people("-t: a program that closes its terminal is not hung up")
 def tty_closed(user):
     with Terminal(["-t", "--", "sh", "-c", "exec <&- >&- 2>&-; sleep 0.3; exit 4"], user) as terminal:
         equal(terminal.end(), 4, f"exit code ({terminal.text!r})")
 
 
-@for_people("-t without a terminal reads its input to the end")
+@harness.for_people("-t without a terminal reads its input to the end")
 def tty_from_pipe(user):
     result = box("-t", "--", "sh", "-c", "read x; echo got $x; test -t 0 && echo tty; cat", user=user, data=b"word\n", timeout=20)
     equal(result.code, 0, result.brief())
     check(b"got word\r\n" in result.out and b"tty\r\n" in result.out, lambda: f"stdout {result.out!r}")
 
 
-@for_people("-t: much output passes whole")
+@harness.for_people("-t: much output passes whole")
 def tty_output(user):
     result = box("-t", "--", "sh", "-c", "stty -opost; seq 100000", user=user)
     equal(hashlib.sha256(result.out).hexdigest(), hashlib.sha256("".join(f"{i}\n" for i in range(1, 100001)).encode()).hexdigest(), "the sum")
@@ -573,7 +563,7 @@ def finish(process, seconds=15):
     return code, out, err
 
 
-@for_people("signals to callbox are passed on to the program")
+@harness.for_people("signals to callbox are passed on to the program")
 def signals(user):
     for name, number in (("TERM", signal.SIGTERM), ("INT", signal.SIGINT), ("HUP", signal.SIGHUP), ("QUIT", signal.SIGQUIT),
                          ("USR1", signal.SIGUSR1), ("USR2", signal.SIGUSR2)):
@@ -587,7 +577,7 @@ def signals(user):
             harness.end(process)
 
 
-@for_people("a signal that the program does not handle ends it, and is told")
+@harness.for_people("a signal that the program does not handle ends it, and is told")
 def fatal_signal(user):
     mark = new_mark()
     process = start("--json", "--", "sleep", mark, user=user)
@@ -601,7 +591,7 @@ def fatal_signal(user):
     equal((code, report["reason"], report["signal"]), (143, "signaled", "SIGTERM"), "end")
 
 
-@for_people("a second signal cancels a program that ignores the first")
+@harness.for_people("a second signal cancels a program that ignores the first")
 def second_signal(user):
     mark = new_mark()
     process = start("--json", "--timeout", "60", "--", "sh", "-c", f"trap '' TERM INT; echo ready; sleep {mark}", user=user)
@@ -618,7 +608,7 @@ def second_signal(user):
         harness.end(process)
 
 
-@for_people("SIGTERM cancels in the end what does not go by itself")
+@harness.for_people("SIGTERM cancels in the end what does not go by itself")
 def term_grace(user):
     mark = new_mark()
     process = start("--json", "--timeout", "60", "--", "sh", "-c", f"trap '' TERM; sleep {mark}; true", user=user)
@@ -631,7 +621,7 @@ def term_grace(user):
         harness.end(process)
 
 
-@for_people("SIGKILL of callbox leaves nothing")
+@harness.for_people("SIGKILL of callbox leaves nothing")
 def killed(user):
     for options in ((), ("--json",), ("--net", "host")):
         mark = new_mark()
@@ -648,7 +638,7 @@ def killed(user):
             harness.kill_marked(mark)
 
 
-@for_people("SIGSTOP and SIGCONT of callbox do no harm")
+@harness.for_people("SIGSTOP and SIGCONT of callbox do no harm")
 def stopped(user):
     process = start("--timeout", "30", "--", "sh", "-c", "echo ready; sleep 0.3; echo done", user=user)
     try:
@@ -661,7 +651,7 @@ def stopped(user):
         harness.end(process)
 
 
-@for_people("signals that the caller ignores or blocks are as usual in the box")
+@harness.for_people("signals that the caller ignores or blocks are as usual in the box")
 def fresh_signals(user):
     result = shell('trap "" TERM INT HUP PIPE; "$CB" run -- grep -E "^Sig(Ign|Blk)" /proc/self/status', user)
     good(result, "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n")

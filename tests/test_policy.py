@@ -16,7 +16,7 @@ from harness import check, equal
 
 SCRATCH = harness.Scratch()
 CALLBOX = SCRATCH.install(harness.callbox_path(), "callbox")
-PEOPLE = [("root", False), ("user", True)] if harness.ROOT else [("user", True)]
+PEOPLE = harness.PEOPLE
 PYTHON = "/usr/bin/python3"
 
 
@@ -35,15 +35,6 @@ def sh(script, *options, user=False, code=0, **more):
     result = run("-q", *options, "--", "sh", "-c", script, user=user, **more)
     equal(result.code, code, f"exit code of {script!r} ({result.brief()})")
     return result.out.decode()
-
-
-def for_people(name, alone=False):
-    def register(function):
-        for who, user in PEOPLE:
-            harness.add(f"{name}, as {who}", lambda user=user: function(user), alone)
-        return function
-
-    return register
 
 
 def tree(user, **files):
@@ -75,7 +66,7 @@ def policy_file(policy):
 # ---- What every box has ----------------------------------------------------------------------
 
 
-@for_people("files: without rules there is the system and nothing else")
+@harness.for_people("files: without rules there is the system and nothing else")
 def nothing_else(user):
     listing = set(sh("ls -A /", user=user).split())
     check(listing <= {"bin", "dev", "etc", "home", "lib", "lib32", "lib64", "libx32", "opt", "proc", "run", "sbin", "srv", "sys", "tmp", "usr", "var"}, f"/ has {listing}")
@@ -88,13 +79,13 @@ def nothing_else(user):
     equal(sh("grep -c localhost /etc/hosts", "--net", "loopback", user=user), "2\n", "hosts, with a network")
 
 
-@for_people("files: /dev has what programs need")
+@harness.for_people("files: /dev has what programs need")
 def devices(user):
     equal(sh("cd /dev; for d in null zero full random urandom ptmx pts shm fd stdin stdout stderr; do test -e $d || echo missing $d; done; ls | wc -w", user=user).split()[-1], "12", "devices")
     equal(sh("ls -A /sys 2>/dev/null | wc -l", user=user), "0\n", "/sys")
 
 
-@for_people("--no-system shows nothing of the host")
+@harness.for_people("--no-system shows nothing of the host")
 def no_system(user):
     static = SCRATCH.bin / "static"
     result = run("--no-system", "--", "sh", "-c", "true", user=user)
@@ -108,7 +99,7 @@ def no_system(user):
 # ---- Rules for files -------------------------------------------------------------------------
 
 
-@for_people("--read shows a tree read-only")
+@harness.for_people("--read shows a tree read-only")
 def read(user):
     directory = tree(user, a="A", sub__b="B")
     equal(sh(f"cd {directory} && cat a sub/b", "--read", directory, user=user), "AB", "content")
@@ -118,7 +109,7 @@ def read(user):
     equal((directory / "a").read_text(), "A", "content on the host")
 
 
-@for_people("--write shows a tree writable, with the owner's files")
+@harness.for_people("--write shows a tree writable, with the owner's files")
 def write(user):
     directory = tree(user, a="A", sub__b="B")
     script = "cat a && echo new > n && mkdir d && echo x > d/e && rm a && mv sub/b c && ln -s c l && ln c h && chmod 751 n && mkfifo f && touch -d @5 c && stat -c %u:%g n . "
@@ -132,7 +123,7 @@ def write(user):
     equal((directory / "c").stat().st_mtime, 5, "time")
 
 
-@for_people("--workspace is writable and where the program starts")
+@harness.for_people("--workspace is writable and where the program starts")
 def workspace(user):
     directory = tree(user, a="A")
     equal(sh("pwd; cat a; echo B > b; mkdir d; echo C > d/c; id -u; stat -c %u a b", "--workspace", directory, user=user), f"{directory}\nA1000\n1000\n1000\n", "inside")
@@ -140,7 +131,7 @@ def workspace(user):
     for name in ("b", "d", "d/c"):
         info = (directory / name).stat()
         equal((info.st_uid, info.st_gid), (owner.st_uid, owner.st_gid), f"owner of {name} on the host")
-    equal(sh("pwd", "--workspace", f"{directory}:/work", user=user), "/work\n", "another place")
+    equal(sh("pwd", "--workspace", f"{directory}:/place", user=user), "/place\n", "another place")
     equal(sh("pwd", "--workspace", ".", user=user, cwd=directory), f"{directory}\n", "a relative path")
     equal(sh("pwd", "--workspace", directory, user=user, cwd=directory / "d"), f"{directory}/d\n", "started deeper in it")
     equal(sh("pwd", "--workspace", directory, "--cwd", "/tmp", user=user), "/tmp\n", "--cwd")
@@ -165,7 +156,7 @@ def other_owner():
     equal(sh(f"cat {private}/secret", "--read", private), "S", "shown read-only")
 
 
-@for_people("PATH:BOX shows a tree at another place")
+@harness.for_people("PATH:BOX shows a tree at another place")
 def mapping(user):
     directory = tree(user, a="A", sub__b="B")
     equal(sh("cat /data/a /data/sub/b; ls -d /tmp/callbox* 2>/dev/null; true", "--read", f"{directory}:/data", user=user), "AB", "read")
@@ -176,7 +167,7 @@ def mapping(user):
     check(not pathlib.Path("/data").exists() and not pathlib.Path("/one").exists(), "mount points were made on the host")
 
 
-@for_people("rules for files, not directories")
+@harness.for_people("rules for files, not directories")
 def file_rules(user):
     directory = tree(user, a="A", b="B", c="C")
     options = ["--read", directory / "a", "--write", directory / "b"]
@@ -185,7 +176,7 @@ def file_rules(user):
     equal(sorted(os.listdir(directory)), ["a", "b", "c"], "files on the host")
 
 
-@for_people("--hide takes a path out of an allowed tree")
+@harness.for_people("--hide takes a path out of an allowed tree")
 def hide(user):
     directory = tree(user, open="O", secret__key="K", secret__deep__er="D", file="F")
     options = ["--hide", directory / "secret", "--hide", directory / "file"]
@@ -202,7 +193,7 @@ def hide(user):
     equal(sh(f"cat {directory}/secret/key; ls -A {deep} 2>/dev/null; true", "--read", directory, "--hide", deep, user=user), "K", "deeper")
 
 
-@for_people("the deeper rule wins: hidden, shown, hidden again")
+@harness.for_people("the deeper rule wins: hidden, shown, hidden again")
 def specific(user):
     directory = tree(user, top="T", a__x="X", a__b__y="Y", a__b__c__z="Z")
     a, b, c = directory / "a", directory / "a/b", directory / "a/b/c"
@@ -217,7 +208,7 @@ def specific(user):
     equal((b / "new").read_text(), "n\n", "on the host")
 
 
-@for_people("--tmpfs puts an empty, private place anywhere")
+@harness.for_people("--tmpfs puts an empty, private place anywhere")
 def tmpfs(user):
     directory = tree(user, a="A", sub__b="B")
     equal(sh(f"ls -A {directory}/sub; cat {directory}/a; echo x > {directory}/sub/n && cat {directory}/sub/n", "--read", directory, "--tmpfs", directory / "sub", user=user), "Ax\n", "over a tree")
@@ -226,7 +217,7 @@ def tmpfs(user):
     equal(sh("df --output=size -k /s | tail -n 1 | tr -d ' '; df --output=size -k /tmp | tail -n 1 | tr -d ' '", "--tmpfs", "/s=3M", "--tmp-size", "5M", user=user), "3072\n5120\n", "sizes")
 
 
-@for_people("a rule for a link shows what it leads to, and the link")
+@harness.for_people("a rule for a link shows what it leads to, and the link")
 def links(user):
     directory = tree(user, real__a="A")
     (directory / "link").symlink_to("real")
@@ -241,7 +232,7 @@ def links(user):
     equal(sh(f"cat {directory}/link/a {directory}/real/a {directory}/file 2>/dev/null; true", "--read", directory, "--hide", directory / "link", user=user), "", "hiding through a link")
 
 
-@for_people("what is mounted below a shown tree is as read-only as the tree")
+@harness.for_people("what is mounted below a shown tree is as read-only as the tree")
 def submounts(user):
     equal(sh("test -e /usr/bin/env && (echo x > /usr/bin/new) 2>/dev/null || echo held", user=user), "held\n", "/usr")
     result = run("--", "cat", "/proc/self/mountinfo", user=user)
@@ -251,7 +242,7 @@ def submounts(user):
             check("nosuid" in fields[5] and ("nodev" in fields[5] or fields[4] == "/dev"), f"mount without nosuid or nodev: {line}")
 
 
-@for_people("nothing is made on the host for a mount point")
+@harness.for_people("nothing is made on the host for a mount point")
 def no_traces(user):
     directory = tree(user, a="A", sub__b="B")
     before = harness.HostState([directory])
@@ -277,7 +268,7 @@ def variables(*options, user=False, **environment):
     return dict(item.split("=", 1) for item in result.out.decode().split("\0") if item)
 
 
-@for_people("environment: only safe names pass")
+@harness.for_people("environment: only safe names pass")
 def environment(user):
     secrets = {"AWS_SECRET_ACCESS_KEY": "s", "LD_PRELOAD": "", "LD_LIBRARY_PATH": "/x", "PYTHONPATH": "/x", "BASH_ENV": "/x", "ENV": "/x", "NODE_OPTIONS": "--x", "PERL5OPT": "-w",
                "IFS": "x", "GIT_DIR": "/x", "SSH_AUTH_SOCK": "/x", "XDG_RUNTIME_DIR": "/x", "http_proxy": "http://x", "FOO": "1", "GLIBC_TUNABLES": "", "OLDPWD": "/x", "PWD": "/x"}
@@ -290,7 +281,7 @@ def environment(user):
         check(b"PATH=/usr" in bare.out, lambda: f"without a PATH: {bare.out!r}")
 
 
-@for_people("environment: variables are passed and set by name")
+@harness.for_people("environment: variables are passed and set by name")
 def variables_set(user):
     seen = variables("--env", "FOO", "--env", "BAR=b=r", "--env", "EMPTY=", "--env", "MISSING", "--env", "HOME=/elsewhere", "--env", "LANG", "--env=UTF=grün €", user=user, FOO="f o o", LANG="C")
     equal({n: seen.get(n) for n in ("FOO", "BAR", "EMPTY", "MISSING", "HOME", "LANG", "UTF")}, {"FOO": "f o o", "BAR": "b=r", "EMPTY": "", "MISSING": None, "HOME": "/elsewhere", "LANG": "C", "UTF": "grün €"}, "variables")
@@ -305,7 +296,7 @@ def variables_set(user):
     equal(len([n for n in result.out.decode().split("\0") if n.startswith("BAR=")]), 1, "how often BAR is there")
 
 
-@for_people("environment: names that make programs load code are told")
+@harness.for_people("environment: names that make programs load code are told")
 def risky(user):
     for name in ("LD_PRELOAD", "LD_LIBRARY_PATH", "BASH_ENV", "PYTHONPATH", "PYTHONSTARTUP", "NODE_OPTIONS", "PERL5LIB", "RUBYOPT", "JAVA_TOOL_OPTIONS", "GIT_SSH_COMMAND"):
         result = run("--json", "--env", f"{name}=/nonexistent", "--", "/usr/bin/env", user=user)
@@ -341,7 +332,7 @@ except OSError: print('no loopback')
 """
 
 
-@for_people("network: none, loopback and host")
+@harness.for_people("network: none, loopback and host")
 def network(user):
     listener = socket.create_server(("127.0.0.1", 0))
     try:
@@ -355,7 +346,7 @@ def network(user):
         listener.close()
 
 
-@for_people("network: abstract sockets of the host are out of reach")
+@harness.for_people("network: abstract sockets of the host are out of reach")
 def abstract(user):
     name = f"\0callbox-test-{os.getpid()}-{user}"
     listener = socket.socket(socket.AF_UNIX)
@@ -370,7 +361,7 @@ def abstract(user):
         listener.close()
 
 
-@for_people("network: a socket in a shown directory can be reached where it is writable")
+@harness.for_people("network: a socket in a shown directory can be reached where it is writable")
 def unix_socket(user):
     directory = tree(user)
     path = directory / "socket"
@@ -396,7 +387,7 @@ def errno_of(call, *options, user=False):
     return result.stdout.strip() if result.reason == "exited" else result.reason
 
 
-@for_people("syscalls: allow, deny and what follows a denied one")
+@harness.for_people("syscalls: allow, deny and what follows a denied one")
 def syscalls(user):
     ptrace = "l.ptrace(0, 0, 0, 0)"  # PTRACE_TRACEME
     equal(errno_of(ptrace, user=user), "1", "ptrace")
@@ -417,7 +408,7 @@ def syscalls(user):
     check(re.search(rb"callbox: denied: ", killed.err), lambda: f"stderr {killed.err!r}")
 
 
-@for_people("syscalls: a denied call ends the program at once, every time")
+@harness.for_people("syscalls: a denied call ends the program at once, every time")
 def denied_at_once(user):
     for _ in range(25):  # also when it comes together with init's look at the tree
         result = run("--json", "--timeout", "25", "--on-denied", "kill", "--", "perl", "-e", "select undef, undef, undef, rand 0.02; syscall 101, 0, 0, 0, 0", user=user)
@@ -427,7 +418,7 @@ def denied_at_once(user):
 # ---- Guarantees ------------------------------------------------------------------------------
 
 
-@for_people("require: what the host has is enforced, what it has not stops the call")
+@harness.for_people("require: what the host has is enforced, what it has not stops the call")
 def require(user):
     base = run("--json", "--", "true", user=user)
     for name in ("landlock", "cgroup", "files", "memory"):
@@ -483,7 +474,7 @@ def blame():
     equal(result.report["error"]["where"], "files.read[1]", "where")
 
 
-@for_people("with a policy file, nothing of the current directory is shown")
+@harness.for_people("with a policy file, nothing of the current directory is shown")
 def policy_alone(user):
     directory = tree(user, a="A")
     path = policy_file({})
@@ -523,7 +514,7 @@ DEFAULT = harness.parse_report(harness.callbox(["policy", "show"], binary=CALLBO
 EXISTING = {".git/config": "[core]\n", ".git/hooks/pre-commit": "#!/bin/sh\n", ".envrc": "export A=1\n", ".vscode/tasks.json": "{}\n", ".mcp.json": "{}\n"}
 
 
-@for_people("protected: what exists is read-only, beside it all is writable")
+@harness.for_people("protected: what exists is read-only, beside it all is writable")
 def protected_existing(user):
     directory = tree(user, plain="P")
     for name, text in EXISTING.items():
@@ -674,7 +665,7 @@ for _way in ways():
         harness.add(f"protected: absent names cannot be made by: {_way}, as {_who}", lambda way=_way, user=_user: protected_absent(way, user))
 
 
-@for_people("protected: every default name is held, and nothing is made on the host")
+@harness.for_people("protected: every default name is held, and nothing is made on the host")
 def protected_all(user):
     directory = tree(user, plain="P")
     before = harness.HostState([directory]).trees
@@ -686,7 +677,7 @@ def protected_all(user):
     equal(sh("cat .envrc 2>/dev/null || echo absent; test -e .vscode || echo absent", "--workspace", directory, user=user), "absent\nabsent\n", "absent names inside")
 
 
-@for_people("protected: names that are like them are free")
+@harness.for_people("protected: names that are like them are free")
 def protected_free(user):
     directory = tree(user, plain="P")
     script = "echo x > .envrc2 && mkdir sub && echo x > vscode && mkdir -p a/b && echo x > a/b/c && mv a z && ln -s plain l && ln plain h && rm plain && mkfifo f && ls -A | paste -sd,"
@@ -700,7 +691,7 @@ def protected_free(user):
     equal(sh(f"echo x > {other}/.envrc && cat {other}/.envrc", "--workspace", directory, "--write", other, user=user), "x\n", "in a tree of --write")
 
 
-@for_people("--protect adds a name, --unprotect takes one away")
+@harness.for_people("--protect adds a name, --unprotect takes one away")
 def protect_options(user):
     directory = tree(user, keep="K", d__keep="K")
     script = "(echo x > keep) 2>/dev/null || echo held; (echo x > d/absent) 2>/dev/null || echo held; (echo x > .envrc) 2>/dev/null || echo held; (echo x > d/other) && echo free"
@@ -716,10 +707,10 @@ def protect_options(user):
     equal(sh("mkdir .zed && echo free", "--policy", path, "--workspace", directory, user=user), "free\n", "an empty list")
 
 
-@for_people("protected: a workspace at another place, by a link, and in a worktree of git")
+@harness.for_people("protected: a workspace at another place, by a link, and in a worktree of git")
 def protected_places(user):
     directory = tree(user, plain="P")
-    equal(sh("(echo x > /work/.envrc) 2>/dev/null || echo held; cd /work && (mkdir .vscode) 2>/dev/null || echo held", "--workspace", f"{directory}:/work", user=user), "held\nheld\n", "at another place")
+    equal(sh("(echo x > /place/.envrc) 2>/dev/null || echo held; cd /place && (mkdir .vscode) 2>/dev/null || echo held", "--workspace", f"{directory}:/place", user=user), "held\nheld\n", "at another place")
     link = tree(user) / "link"
     link.symlink_to(directory)
     equal(sh(f"(echo x > {link}/.envrc) 2>/dev/null || echo held; (mkdir .vscode) 2>/dev/null || echo held", "--workspace", link, user=user), "held\nheld\n", "by a link")
@@ -729,7 +720,7 @@ def protected_places(user):
     equal((directory / ".git").read_text(), "gitdir: /elsewhere\n", "on the host")
 
 
-@for_people("protected: ordinary work in a workspace is not slowed to a crawl")
+@harness.for_people("protected: ordinary work in a workspace is not slowed to a crawl")
 def protected_work(user):
     directory = tree(user)
     script = "for i in $(seq 300); do echo $i > f$i; done; mkdir d; mv f* d; ls d | wc -l; rm -r d"

@@ -23,7 +23,7 @@ from harness import Skip, check, equal
 
 SCRATCH = harness.Scratch()
 CALLBOX = SCRATCH.install(harness.callbox_path(), "callbox")
-PEOPLE = [("root", False), ("user", True)] if harness.ROOT else [("user", True)]
+PEOPLE = harness.PEOPLE
 
 NOT_EVERYWHERE = "is not installed on every host, or not where an ordinary user can read it"
 SKIPS = {name: f"{name} {NOT_EVERYWHERE}" for name in ("node", "java", "go", "cargo", "sqlite3", "gzip", "openssl")}

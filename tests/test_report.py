@@ -19,7 +19,7 @@ from harness import check, equal
 
 SCRATCH = harness.Scratch()
 CALLBOX = SCRATCH.install(harness.callbox_path(), "callbox")
-PEOPLE = [("root", False), ("user", True)] if harness.ROOT else [("user", True)]
+PEOPLE = harness.PEOPLE
 SCHEMAS = {name: json.loads((harness.REPO / "schema" / f"{name}.schema.json").read_text()) for name in ("policy", "report", "spec")}
 VALIDATORS = {name: jsonschema.Draft202012Validator(schema, format_checker=jsonschema.FormatChecker()) for name, schema in SCHEMAS.items()}
 PYTHON = "/usr/bin/python3"
@@ -45,15 +45,6 @@ def run(*command, options=(), user=False, **more):
     result = callbox("run", "--json", *options, "--", *command, user=user, **more)
     valid("report", result.report)
     return result
-
-
-def for_people(name, alone=False):
-    def register(function):
-        for who, user in PEOPLE:
-            harness.add(f"{name}, as {who}", lambda user=user: function(user), alone)
-        return function
-
-    return register
 
 
 @harness.case("the schemas themselves are valid")
@@ -125,7 +116,7 @@ for _name, _command, _options, _reason, _code, _signal in ENDS:
                     lambda c=_command, o=_options, r=_reason, k=_code, s=_signal, u=_user: one_end(c, o, r, k, s, u))
 
 
-@for_people("report: cancelled")
+@harness.for_people("report: cancelled")
 def cancelled(user):
     mark = f"5{uuid.uuid4().int % 10**8:08d}"
     command = [CALLBOX, "run", "--json", "--", "sh", "-c", f"trap '' TERM; echo on; sleep {mark}"]
@@ -143,7 +134,7 @@ def cancelled(user):
     equal((report["reason"], report["stdout"]["text"]), ("cancelled", "on\n"), "end")
 
 
-@for_people("report: of a streamed call, in a file")
+@harness.for_people("report: of a streamed call, in a file")
 def in_file(user):
     path = SCRATCH.directory(user) / "report"
     callbox("run", "--report", path, "--", "sh", "-c", "echo x; exit 2", user=user)
@@ -153,13 +144,13 @@ def in_file(user):
     valid("report", harness.parse_report(path.read_bytes()))
 
 
-@for_people("report: one line, ending in a newline, where it is not for a terminal")
+@harness.for_people("report: one line, ending in a newline, where it is not for a terminal")
 def one_line(user):
     out = callbox("run", "--json", "--", "echo", "a", user=user).out
     check(out.endswith(b"}\n") and out.count(b"\n") == 1, lambda: f"{out!r}")
 
 
-@for_people("report: ids")
+@harness.for_people("report: ids")
 def ids(user):
     spec = SCRATCH.directory() / "spec.json"
     for name in ("call-1", "Ünïcode ✓", "x" * 200, "with \"quotes\" and \\"):
@@ -178,7 +169,7 @@ def ids(user):
 # ---- Numbers ---------------------------------------------------------------------------------
 
 
-@for_people("usage: processor time")
+@harness.for_people("usage: processor time")
 def usage_cpu(user):
     report = run(PYTHON, "-c", "import time\ne = time.process_time() + 0.5\nwhile time.process_time() < e: pass", user=user).report
     used = report["usage"]["cpu_user_ms"] + report["usage"]["cpu_system_ms"]
@@ -191,7 +182,7 @@ def usage_cpu(user):
     check(used >= 280, f"{used} ms although a child used 300")
 
 
-@for_people("usage: memory")
+@harness.for_people("usage: memory")
 def usage_memory(user):
     small = run("true", user=user).report["usage"]["memory_peak"]
     check(100 << 10 <= small <= 30 << 20, f"{small} bytes for true")
@@ -199,7 +190,7 @@ def usage_memory(user):
     check(100 << 20 <= big <= 180 << 20, f"{big} bytes for 100 MiB")
 
 
-@for_people("usage: processes")
+@harness.for_people("usage: processes")
 def usage_processes(user):
     equal(run("sleep", "0.2", user=user).report["usage"]["processes_peak"], 1, "one process")
     many = run("sh", "-c", "for i in 1 2 3 4 5 6 7; do sleep 1 & done; wait", user=user).report["usage"]["processes_peak"]
@@ -208,7 +199,7 @@ def usage_processes(user):
     equal(threads, 10, "ten threads")
 
 
-@for_people("usage: bytes in and out")
+@harness.for_people("usage: bytes in and out")
 def usage_bytes(user):
     report = run("sh", "-c", "cat; echo error >&2", user=user, data=b"x" * 12345).report
     equal((report["usage"]["bytes_in"], report["usage"]["bytes_out"], report["stdout"]["bytes"], report["stderr"]["bytes"]), (12345, 12351, 12345, 6), "bytes")
@@ -216,7 +207,7 @@ def usage_bytes(user):
     check(10 <= report["usage"]["bytes_in"] <= 100, lambda: f"{report['usage']}")
 
 
-@for_people("time: setup, run and the date")
+@harness.for_people("time: setup, run and the date")
 def times(user):
     before = datetime.datetime.now(datetime.timezone.utc)
     report = run("sleep", "0.5", user=user).report
@@ -238,7 +229,7 @@ def times(user):
 PTRACE = "import ctypes\nl = ctypes.CDLL(None, use_errno=True)\nfor i in range(3): l.ptrace(0, 0, 0, 0)\nl.unshare(0x10000000)\nprint(ctypes.get_errno())"
 
 
-@for_people("denials: system calls are counted by name, with the option that allows them")
+@harness.for_people("denials: system calls are counted by name, with the option that allows them")
 def denials(user):
     result = run(PYTHON, "-c", PTRACE, user=user)
     equal((result.code, result.stdout), (0, "1\n"), result.brief())
@@ -257,7 +248,7 @@ def denials(user):
     equal(killed.denial("ptrace")["count"], 1, "the denial that ended it")
 
 
-@for_people("denials: --explain names files, and prints what allows them")
+@harness.for_people("denials: --explain names files, and prints what allows them")
 def explain(user):
     directory = SCRATCH.directory(user)
     secret = directory / "secret"
@@ -287,7 +278,7 @@ def explain(user):
     check("--net" in found[0]["allow"], lambda: f"{found}")
 
 
-@for_people("denials: protected names are told without being asked")
+@harness.for_people("denials: protected names are told without being asked")
 def protected(user):
     directory = SCRATCH.directory(user)
     result = run("sh", "-c", "echo x > .envrc; mkdir .vscode; true", options=["--workspace", directory], user=user)
@@ -299,7 +290,7 @@ def protected(user):
     check(b".envrc" in plain.err and b"--unprotect .envrc" in plain.err, lambda: f"stderr is {plain.err!r}")
 
 
-@for_people("guarantees: all that are enforced are named, with the means")
+@harness.for_people("guarantees: all that are enforced are named, with the means")
 def guarantees(user):
     result = run("true", user=user)
     for name in GUARANTEES:

@@ -325,27 +325,6 @@ static int fill_block(struct box *box, const struct box_spec *spec)
         return r;
 }
 
-static int send_go(int socket, const int *fds, unsigned n)
-{
-        char byte = BOX_GO;
-        struct iovec data = { &byte, 1 };
-        union {
-                char room[CMSG_SPACE(3 * sizeof(int))];
-                struct cmsghdr header;
-        } control = { 0 };
-        struct msghdr message = { .msg_iov = &data, .msg_iovlen = 1 };
-
-        if (n > 0) {
-                message.msg_control = control.room;
-                message.msg_controllen = CMSG_SPACE(n * sizeof(int));
-                control.header.cmsg_level = SOL_SOCKET;
-                control.header.cmsg_type = SCM_RIGHTS;
-                control.header.cmsg_len = CMSG_LEN(n * sizeof(int));
-                memcpy(CMSG_DATA(&control.header), fds, n * sizeof(int));
-        }
-        return sendmsg(socket, &message, MSG_NOSIGNAL) == 1 ? 0 : -errno;
-}
-
 int box_start(struct box *box, const struct box_spec *spec, const int stdio[3], cbx_error *error)
 {
         struct box_page *page = box->page;
@@ -366,7 +345,7 @@ int box_start(struct box *box, const struct box_spec *spec, const int stdio[3], 
         page->spec.tty = spec->tty;
         page->spec.rows = spec->rows;
         page->spec.columns = spec->columns;
-        r = send_go(box->start, stdio, spec->tty ? 0 : 3);
+        r = descriptor_send(box->start, stdio, spec->tty ? 0 : 3);
         /* A box that failed meanwhile says so on its control socket. */
         (void)!send(box->control, (char[]){ BOX_GO, 0 }, 2, MSG_NOSIGNAL);
         if (r == 0 || r == -EPIPE || r == -ECONNRESET)

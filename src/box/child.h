@@ -120,7 +120,7 @@ int box_await_word(struct child *child, _Atomic uint32_t *word);
 void box_place(struct child *child, pid_t pid, _Atomic uint32_t *placed);
 int box_await_place(struct child *child, _Atomic uint32_t *placed);
 
-int descriptor_send(int socket, int fd); /* descriptor.c */
+int descriptor_send(int socket, const int *fds, unsigned n); /* descriptor.c */
 void descriptor_keep(unsigned from, int *fds, unsigned n);
 int descriptor_receive(int socket, int *ret_fds, int n, char *ret_byte);
 

@@ -13,20 +13,22 @@ union control {
         struct cmsghdr header;
 };
 
-int descriptor_send(int socket, int fd)
+int descriptor_send(int socket, const int *fds, unsigned n)
 {
         char byte = 'd';
         struct iovec data = { &byte, 1 };
         union control control = { 0 };
         struct msghdr message = { .msg_iov = &data, .msg_iovlen = 1 };
 
-        if (fd >= 0) {
+        if (n > DESCRIPTORS_MAX)
+                return -EINVAL;
+        if (n > 0) {
                 message.msg_control = control.room;
-                message.msg_controllen = CMSG_SPACE(sizeof(int));
+                message.msg_controllen = CMSG_SPACE(n * sizeof(int));
                 control.header.cmsg_level = SOL_SOCKET;
                 control.header.cmsg_type = SCM_RIGHTS;
-                control.header.cmsg_len = CMSG_LEN(sizeof(int));
-                memcpy(CMSG_DATA(&control.header), &fd, sizeof(int));
+                control.header.cmsg_len = CMSG_LEN(n * sizeof(int));
+                memcpy(CMSG_DATA(&control.header), fds, n * sizeof(int));
         }
         return sendmsg(socket, &message, MSG_NOSIGNAL) == 1 ? 0 : -errno;
 }

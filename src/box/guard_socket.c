@@ -64,22 +64,75 @@ static bool describe(const struct sockaddr_storage *address, char *room)
         return own;
 }
 
+/* What both calls begin with: the address, copied once, and the socket. */
+struct request {
+        union {
+                struct sockaddr_storage any;
+                struct sockaddr_un local;
+        } address;
+        socklen_t length;
+        int fd;
+};
+
+static void request_close(struct request *request)
+{
+        request->fd = base_close(request->fd);
+}
+
+static int request_take(struct child *child, const struct seccomp_notif *call,
+                        struct request *request)
+{
+        int r;
+
+        request->length = (socklen_t)call->data.args[2];
+        if (request->length > sizeof(request->address) || request->length < sizeof(sa_family_t))
+                return -EINVAL;
+        r = guard_read(call, call->data.args[1], &request->address, request->length);
+        if (r < 0)
+                return r;
+        request->fd = take_socket(child, call);
+        if (request->fd < 0)
+                return request->fd;
+        return guard_is_alive(child, call) ? 0 : -ESRCH;
+}
+
+static bool is_local(const struct request *request)
+{
+        return request->address.any.ss_family == AF_UNIX && request->length > sizeof(sa_family_t);
+}
+
+static bool has_path(const struct request *request)
+{
+        return is_local(request) && request->address.local.sun_path[0];
+}
+
+static int request_resolve(struct child *child, const struct seccomp_notif *call,
+                           const struct request *request, struct guard_path *ret)
+{
+        char given[sizeof(request->address.local.sun_path) + 1] = "";
+        _cleanup_fd_ int base = -1;
+
+        memcpy(given, request->address.local.sun_path, sizeof(given) - 1);
+        if (given[0] != '/') {
+                base = guard_base(child, call, AT_FDCWD);
+                if (base < 0)
+                        return base;
+        }
+        return guard_resolve_from(child, call, base, given, ret);
+}
+
+/* ---- Connecting ---- */
+
 /* Connect to a path: resolve it once, look at where it is, connect to that very socket. */
-static int connect_path(struct child *child, const struct seccomp_notif *call, int fd,
-                        const struct sockaddr_un *address)
+static int connect_path(struct child *child, const struct seccomp_notif *call,
+                        const struct request *request)
 {
         _cleanup_(guard_path_close) struct guard_path path = { .parent = -1 };
         struct sockaddr_un to = { .sun_family = AF_UNIX };
-        _cleanup_fd_ int base = -1, target = -1;
-        char given[sizeof(address->sun_path) + 1] = "";
+        _cleanup_fd_ int target = -1;
         struct statvfs fs;
-        int r;
+        int r = request_resolve(child, call, request, &path);
 
-        memcpy(given, address->sun_path, sizeof(address->sun_path));
-        base = given[0] == '/' ? -1 : guard_base(child, call, AT_FDCWD);
-        if (given[0] != '/' && base < 0)
-                return base;
-        r = guard_resolve_from(child, call, base, given, &path);
         if (r < 0)
                 return r;
         target = openat(path.parent, path.name, O_PATH | O_CLOEXEC);
@@ -91,67 +144,55 @@ static int connect_path(struct child *child, const struct seccomp_notif *call, i
         }
         text_copy(to.sun_path, sizeof(to.sun_path), "/proc/self/fd/");
         text_number(to.sun_path + strlen(to.sun_path), (uint64_t)target);
-        return connect(fd, (struct sockaddr *)&to, sizeof(to)) < 0 ? -errno : 0;
+        return connect(request->fd, (struct sockaddr *)&to, sizeof(to)) < 0 ? -errno : 0;
 }
 
 static int connect_for(struct child *child, const struct seccomp_notif *call)
 {
-        struct sockaddr_storage address = { 0 };
-        socklen_t length = (socklen_t)call->data.args[2];
-        _cleanup_fd_ int fd = -1;
+        _cleanup_(request_close) struct request request = { .fd = -1 };
+        const struct sockaddr_storage *address = &request.address.any;
         char text[80];
-        int r;
+        int r = request_take(child, call, &request);
 
-        if (length > sizeof(address) || length < sizeof(sa_family_t))
-                return -EINVAL;
-        r = guard_read(call, call->data.args[1], &address, length);
         if (r < 0)
                 return r;
-        fd = take_socket(child, call);
-        if (fd < 0)
-                return fd;
-        if (!guard_is_alive(child, call))
-                return -ESRCH;
-        if (address.ss_family == AF_UNIX && length > sizeof(sa_family_t)) {
-                const struct sockaddr_un *local = (struct sockaddr_un *)&address;
-
-                if (local->sun_path[0])
-                        return connect_path(child, call, fd, local);
-                /* Names without a path live in the network's namespace: the host's, here. */
-                if (child->plan->policy->network == POLICY_NETWORK_HOST) {
-                        notify_trace(child->page, BOX_TRACE_CONNECT, "an abstract socket", EPERM);
-                        return -EPERM;
-                }
+        if (has_path(&request))
+                return connect_path(child, call, &request);
+        /* Names without a path live in the network's namespace: the host's, here. */
+        if (is_local(&request) && child->plan->policy->network == POLICY_NETWORK_HOST) {
+                notify_trace(child->page, BOX_TRACE_CONNECT, "an abstract socket", EPERM);
+                return -EPERM;
         }
-        if (connect(fd, (struct sockaddr *)&address, length) == 0)
+        if (connect(request.fd, (const struct sockaddr *)address, request.length) == 0)
                 return 0;
         r = -errno;
         if (child->plan->explain && (r == -ENETUNREACH || r == -ENETDOWN) &&
-            (address.ss_family == AF_INET || address.ss_family == AF_INET6)) {
+            (address->ss_family == AF_INET || address->ss_family == AF_INET6))
                 notify_trace(child->page,
-                             describe(&address, text) ? BOX_TRACE_LOOPBACK : BOX_TRACE_CONNECT,
-                             text, -r);
-        }
+                             describe(address, text) ? BOX_TRACE_LOOPBACK : BOX_TRACE_CONNECT, text,
+                             -r);
         return r;
+}
+
+/* A connection may take its time: a process of its own waits for it. */
+void guard_connect(struct child *child, const struct seccomp_notif *call)
+{
+        if (!guard_delegate(child, call))
+                return;
+        guard_answer(child, call, connect_for(child, call));
+        guard_leave();
 }
 
 /* ---- Binding ---- */
 
 /* Make the name in the directory that was looked at, by standing in it. */
-static int bind_path(struct child *child, const struct seccomp_notif *call, int fd,
-                     const struct sockaddr_un *address)
+static int bind_path(struct child *child, const struct seccomp_notif *call,
+                     const struct request *request)
 {
         _cleanup_(guard_path_close) struct guard_path path = { .parent = -1 };
         struct sockaddr_un to = { .sun_family = AF_UNIX };
-        _cleanup_fd_ int base = -1;
-        char given[sizeof(address->sun_path) + 1] = "";
-        int r;
+        int r = request_resolve(child, call, request, &path);
 
-        memcpy(given, address->sun_path, sizeof(address->sun_path));
-        base = given[0] == '/' ? -1 : guard_base(child, call, AT_FDCWD);
-        if (given[0] != '/' && base < 0)
-                return base;
-        r = guard_resolve_from(child, call, base, given, &path);
         if (r == 0)
                 r = guard_check_new(child, &path);
         if (r < 0)
@@ -162,45 +203,24 @@ static int bind_path(struct child *child, const struct seccomp_notif *call, int 
         if (fchdir(path.parent) < 0)
                 return -errno;
         umask((mode_t)guard_status(child, call, "Umask:", 8));
-        r = bind(fd, (struct sockaddr *)&to, sizeof(to)) < 0 ? -errno : 0;
+        r = bind(request->fd, (struct sockaddr *)&to, sizeof(to)) < 0 ? -errno : 0;
         return chdir("/") < 0 ? -errno : r;
 }
 
 static int bind_for(struct child *child, const struct seccomp_notif *call)
 {
-        struct sockaddr_storage address = { 0 };
-        const struct sockaddr_un *local = (struct sockaddr_un *)&address;
-        socklen_t length = (socklen_t)call->data.args[2];
-        _cleanup_fd_ int fd = -1;
-        int r;
+        _cleanup_(request_close) struct request request = { .fd = -1 };
+        int r = request_take(child, call, &request);
 
-        if (length > sizeof(address) || length < sizeof(sa_family_t))
-                return -EINVAL;
-        r = guard_read(call, call->data.args[1], &address, length);
         if (r < 0)
                 return r;
-        fd = take_socket(child, call);
-        if (fd < 0)
-                return fd;
-        if (!guard_is_alive(child, call))
-                return -ESRCH;
-        if (address.ss_family == AF_UNIX && length > sizeof(sa_family_t) && local->sun_path[0])
-                return bind_path(child, call, fd, local);
-        return bind(fd, (struct sockaddr *)&address, length) < 0 ? -errno : 0;
+        if (has_path(&request))
+                return bind_path(child, call, &request);
+        r = bind(request.fd, (struct sockaddr *)&request.address.any, request.length);
+        return r < 0 ? -errno : 0;
 }
 
 void guard_bind(struct child *child, const struct seccomp_notif *call)
 {
         guard_answer(child, call, bind_for(child, call));
-}
-
-/* ---- Connecting ---- */
-
-/* A connection may take its time: a process of its own waits for it. */
-void guard_connect(struct child *child, const struct seccomp_notif *call)
-{
-        if (!guard_delegate(child, call))
-                return;
-        guard_answer(child, call, connect_for(child, call));
-        guard_leave();
 }

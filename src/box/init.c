@@ -162,7 +162,7 @@ static int release_main(struct child *child)
         if (box_fence(FENCE_SYSCALLS) &&
             descriptor_receive(child->pair[0], &child->notifier, 1, &byte) <= 0)
                 return step_failed(child, "take the notifier from the main process", NULL, EPIPE);
-        r = descriptor_send(child->pair[0], ruleset);
+        r = descriptor_send(child->pair[0], &ruleset, ruleset >= 0);
         return r < 0 ? step_failed(child, "release the main process", NULL, -r) : 0;
 }
 

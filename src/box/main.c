@@ -53,7 +53,7 @@ static int open_terminal(struct child *child, int stdio[3])
                 return step_failed(child, "open the terminal", NULL, errno);
         if (size.ws_row && size.ws_col)
                 ioctl(master, TIOCSWINSZ, &size);
-        if (descriptor_send(child->start, master) < 0)
+        if (descriptor_send(child->start, &master, 1) < 0)
                 return step_failed(child, "hand out the terminal", NULL, errno);
         if (ioctl(slave, TIOCSCTTY, 0) < 0)
                 return step_failed(child, "take the terminal", NULL, errno);

@@ -88,6 +88,9 @@ void call_resize(struct call *call, unsigned short rows, unsigned short columns)
 
 void call_free(struct call *call);
 
+/* Fill the report of a call that is over (call_report.c). */
+void call_write_report(struct call *call);
+
 /* Something else that the loop below waits for, signals for example. */
 struct call_hook {
         int fd; /* -1: nothing */

@@ -45,13 +45,15 @@ static void add_to_tail(struct output *output, const char *data, size_t length)
         }
         if (length == 0)
                 return;
-        end = (output->tail_at + output->tail_length) % room;
+        end = output->tail_at + output->tail_length;
+        end -= end >= room ? room : 0;
         first = MIN(length, room - end);
         memcpy(output->tail + end, data, first);
         memcpy(output->tail, data + first, length - first);
         output->tail_length += length;
         if (output->tail_length > room) {
-                output->tail_at = (output->tail_at + output->tail_length - room) % room;
+                output->tail_at += output->tail_length - room;
+                output->tail_at -= output->tail_at >= room ? room : 0;
                 output->tail_length = room;
         }
 }

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/* What came of a call: the reason, from what the warden and init saw, and the numbers. */
+#include <string.h>
+#include <sys/wait.h>
+
+#include "warden/call.h"
+
+static void judge_status(struct report *report, int status)
+{
+        if (WIFSIGNALED(status)) {
+                report->reason = REASON_SIGNALED;
+                report->signal = WTERMSIG(status);
+        } else {
+                report->reason = REASON_EXITED;
+                report->code = WEXITSTATUS(status);
+        }
+}
+
+static void judge_failure(struct call *call)
+{
+        struct report *report = call->report;
+        const struct box_failure *failure = &call->box.page->failure;
+
+        report->reason = REASON_SETUP;
+        box_explain_failure(&call->box, &report->error);
+        if (!call->box.page->exec_failed)
+                return;
+        report->not_found = failure->error == ENOENT || failure->error == ENOTDIR;
+        report->not_executable = !report->not_found;
+        error_set(&report->error, -failure->error, "program", "cannot execute %s: %s",
+                  failure->detail, strerror(failure->error));
+}
+
+/* The reason comes from what the warden and init saw, never from an exit code. */
+static void judge(struct call *call, const struct cgroup_usage *usage)
+{
+        static const enum reason verdicts[] = { [BOX_MEMORY] = REASON_MEMORY,
+                                                [BOX_CPU] = REASON_CPU,
+                                                [BOX_PIDS] = REASON_PIDS,
+                                                [BOX_DENIED] = REASON_DENIED };
+        struct report *report = call->report;
+        const struct box_page *page = call->box.page;
+
+        if (page->failure.step) {
+                judge_failure(call);
+        } else if (call->forced && call->forced_reason == REASON_SETUP) {
+                report->reason = REASON_SETUP;
+                error_set(&report->error, -ETIMEDOUT, "init", "the box was not ready in time");
+        } else if (call->forced && call->forced_reason != REASON_MAX_ && page->ended == 0) {
+                report->reason = call->forced_reason;
+        } else if (usage->out_of_memory) {
+                report->reason = REASON_MEMORY;
+        } else if (page->verdict != BOX_OK) {
+                report->reason = verdicts[page->verdict];
+        } else if (page->ended == 0) {
+                report->reason = REASON_INTERNAL;
+                error_set(&report->error, -EPROTO, "init", "the box's init was killed");
+                error_hint(&report->error, "the host may be out of memory: see its kernel log");
+        } else {
+                judge_status(report, page->status);
+        }
+}
+
+void call_write_report(struct call *call)
+{
+        struct report *report = call->report;
+        struct box_page *page = call->box.page;
+        uint64_t started = atomic_load(&page->started);
+        struct cgroup_usage usage;
+
+        cgroup_read(&call->cgroup, &usage);
+        judge(call, &usage);
+        if (page->ended == 0 && started) /* killed before it could say so itself */
+                page->ended = time_now();
+        report->setup_time = started > call->begun ? started - call->begun : 0;
+        if (!call->spec->tty)
+                report->bytes_in = call->input.total;
+        if (report_take_page(report, call->plan, page) < 0)
+                report_warn(report, "out of memory while the report was written");
+        report->memory_peak = usage.memory_peak ? usage.memory_peak : report->memory_peak;
+        if (usage.cpu_user + usage.cpu_system > 0) {
+                report->cpu_user = usage.cpu_user;
+                report->cpu_system = usage.cpu_system;
+        }
+        report->guarantees =
+                guarantees_to_json(call->plan, page->landlock_abi,
+                                   call->cgroup.fd >= 0 ? "cgroup v2, own subtree" : NULL);
+        for (size_t i = 0; i < call->plan->n_warnings; i++)
+                report_warn(report, "%s", call->plan->warnings[i]);
+}
