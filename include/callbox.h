@@ -6,10 +6,20 @@
  *
  *   - Functions return 0 or a negative errno and fill a caller-owned cbx_error; both may be
  *     ignored separately, and the error argument may be NULL.
- *   - Out parameters come last and stay untouched on failure. Strings are copied in.
- *   - Plain structs start with their size and have an INIT macro, so that they can grow.
- *   - The library keeps no global state, starts no threads, installs no signal handlers and
- *     never prints.
+ *   - Out parameters come last, the error behind them; they stay untouched on failure. Strings and
+ *     bytes are copied in.
+ *   - Plain structs start with their size and have an INIT macro, so that they can grow: a program
+ *     that was compiled with an older or a newer header works.
+ *   - The library keeps no global state, starts no threads, installs no signal handlers, does not
+ *     fork and never prints. What says nothing else may be used from any thread.
+ *
+ * A program in five lines (more in libcallbox(3) and in examples/):
+ *
+ *     cbx_warden_open(NULL, &warden, &error);
+ *     cbx_policy_parse("{}", 2, &policy, &error);
+ *     cbx_spec spec = CBX_SPEC_INIT;
+ *     spec.argv = (const char *[]){ "python3", "tool.py", NULL };
+ *     cbx_run(warden, policy, &spec, &report, &error);
  */
 #ifndef CALLBOX_H
 #define CALLBOX_H
@@ -30,7 +40,7 @@ CBX_API const char *cbx_version(void);
 
 /*
  * What went wrong, where, and what to do about it. `code` is the negative errno that the
- * function returned. `where` is the JSON path or option at fault, or the step of the set-up
+ * function returned. `where` is the JSON path or field at fault, or the step of the set-up
  * that failed; empty where there is none. `hint` is the fix; empty where none is known.
  */
 typedef struct cbx_error {
@@ -49,17 +59,25 @@ typedef struct cbx_error {
 /* ---- Policies ------------------------------------------------------------------------- */
 
 /*
- * What a box may see, reach and use. A policy is frozen once parsed: it may be shared between
- * threads, and is freed when its last reference is dropped.
+ * What a box may see, reach and use: callbox-policy(5). A policy never changes: it may be shared
+ * between threads, and is freed when its last reference is dropped.
  */
 typedef struct cbx_policy cbx_policy;
 
 /* Read a policy from JSON text. An empty object is a safe policy. */
-CBX_API int cbx_policy_parse(const char *text, size_t length, cbx_error *error,
-                             cbx_policy **ret_policy);
+CBX_API int cbx_policy_parse(const char *text, size_t length, cbx_policy **ret_policy,
+                             cbx_error *error);
+
+/*
+ * The setter: replace *policy by one in which the value at `path` ("limits.memory",
+ * "files.read") is `json` ("\"256M\"", "[\"/srv/data\"]"). *policy may be NULL, the policy of an
+ * empty object; the reference to the old one is dropped. Nothing changes on failure.
+ */
+CBX_API int cbx_policy_set(cbx_policy **policy, const char *path, const char *json,
+                           cbx_error *error);
 
 /* Write the effective policy, defaults included, as JSON; free the result with free(3). */
-CBX_API int cbx_policy_print(const cbx_policy *policy, cbx_error *error, char **ret_text);
+CBX_API int cbx_policy_print(const cbx_policy *policy, char **ret_text, cbx_error *error);
 
 /* A number that is equal for policies that mean the same and, in practice, only for those. */
 CBX_API uint64_t cbx_policy_hash(const cbx_policy *policy);
@@ -68,6 +86,236 @@ CBX_API cbx_policy *cbx_policy_ref(cbx_policy *policy);
 
 /* Drop a reference; NULL is allowed. Returns NULL. */
 CBX_API cbx_policy *cbx_policy_unref(cbx_policy *policy);
+
+/* ---- Wardens -------------------------------------------------------------------------- */
+
+/*
+ * A connection to a warden: the small process that makes, keeps ready, watches and ends boxes. One
+ * connection may be used by many threads at once. When its warden dies, every call it had ends
+ * with the reason CBX_INTERNAL, and the next call starts a new one (or attaches again).
+ *
+ * A connection belongs to the process that opened it: after a fork the child opens its own.
+ */
+typedef struct cbx_warden cbx_warden;
+
+/* 0 in any of these means the default. */
+typedef struct cbx_warden_options {
+        size_t size;
+        /* The callbox program; default: $CALLBOX_WARDEN, else the one that was installed with this
+         * library. */
+        const char *program;
+        /* Attach to the shared warden that listens here (`callbox warden --socket PATH`) rather
+         * than start one. The fields below are then its own affair. */
+        const char *socket;
+        unsigned calls;    /* running at once; default 1024 */
+        unsigned queue;    /* waiting behind them; default 4096 */
+        unsigned prepared; /* boxes kept ready for each policy, at most; default 16 */
+} cbx_warden_options;
+
+#define CBX_WARDEN_OPTIONS_INIT                                                                    \
+        {                                                                                          \
+                sizeof(cbx_warden_options), NULL, NULL, 0, 0, 0                                    \
+        }
+
+/* Start a warden for this program alone, or attach to a shared one. */
+CBX_API int cbx_warden_open(const cbx_warden_options *options, cbx_warden **ret_warden,
+                            cbx_error *error);
+
+/* The process id of the warden, or a negative errno. */
+CBX_API int cbx_warden_pid(const cbx_warden *warden);
+
+/* End every call that still runs, and the connection. NULL is allowed. Returns NULL. No other
+ * thread may use the warden any more; its calls stay valid and report that they were ended. */
+CBX_API cbx_warden *cbx_warden_close(cbx_warden *warden);
+
+/* Compile a policy for this host and get boxes ready for it, so that the first call is as fast as
+ * the others and a policy that cannot be kept here is refused now. Waits for the answer. */
+CBX_API int cbx_prepare(cbx_warden *warden, cbx_policy *policy, cbx_error *error);
+
+/* ---- Calls ---------------------------------------------------------------------------- */
+
+/* What comes on stdin. */
+enum {
+        CBX_BYTES,   /* the given bytes; none by default */
+        CBX_FROM_FD, /* what a descriptor gives */
+};
+
+/* What becomes of an output stream. */
+enum {
+        CBX_CAPTURE, /* head and tail of it are in the report */
+        CBX_EVENTS,  /* the same, and it comes as events while the call runs */
+        CBX_TO_FD,   /* it is written to a descriptor as it comes, and not kept */
+        CBX_DISCARD, /* it is counted and dropped */
+};
+
+/*
+ * The particulars of one call. Whatever is zero is safe: nothing on stdin, output captured, the
+ * policy's own limits. A spec can only tighten its policy: a limit above the policy's is refused.
+ */
+typedef struct cbx_spec {
+        size_t size;
+        const char *id;                 /* comes back in the report */
+        const char *const *argv;        /* NULL-terminated; the program, found along the PATH */
+        const char *shell;              /* instead of argv: text for /bin/sh -c */
+        const char *const *environment; /* NAME=VALUE, NULL-terminated; added to the policy's */
+        const char *cwd;                /* in the box; default: the policy's */
+        int input_mode;                 /* CBX_BYTES: `input`; CBX_FROM_FD: `input_fd` */
+        const void *input;
+        size_t input_length;
+        int input_fd;                 /* what the program does not read from it stays there */
+        int output_mode, errors_mode; /* CBX_CAPTURE ...: what becomes of stdout and stderr */
+        int output_fd, errors_fd;     /* for CBX_TO_FD */
+        /* 0: the policy's own */
+        double wall_limit, cpu_limit; /* seconds */
+        uint64_t memory_limit, process_limit, file_size_limit, open_files_limit;
+        uint64_t output_limit;  /* bytes of stdout and stderr together; then the call is ended */
+        uint64_t capture_limit; /* bytes kept of each */
+        int explain;            /* not 0: list refused paths and connections in the report */
+} cbx_spec;
+
+#define CBX_SPEC_INIT                                                                              \
+        {                                                                                          \
+                sizeof(cbx_spec), NULL, NULL, NULL, NULL, NULL, 0, NULL, 0, 0, 0, 0, 0, 0, 0, 0,   \
+                        0, 0, 0, 0, 0, 0, 0                                                        \
+        }
+
+/* Why a call ended. It comes from the warden alone, never from an exit code. */
+typedef enum cbx_reason {
+        CBX_EXITED,
+        CBX_SIGNALED,
+        CBX_TIMEOUT,
+        CBX_CPU,
+        CBX_MEMORY,
+        CBX_PIDS,
+        CBX_OUTPUT,
+        CBX_DENIED,
+        CBX_CANCELLED,
+        CBX_SETUP,    /* the call could not be started; the error says why */
+        CBX_INTERNAL, /* the warden or the box's init died; the error says what is known */
+} cbx_reason;
+
+/* "exited", "signaled", ...; NULL for what is no reason. */
+CBX_API const char *cbx_reason_name(int reason);
+
+/* What is kept of a stream. When `omitted` is not 0, that many bytes are missing between the first
+ * `head` bytes and the rest. A NUL stands behind the last byte. */
+typedef struct cbx_output {
+        const char *data;
+        size_t length, head;
+        uint64_t total, omitted;
+} cbx_output;
+
+/*
+ * What came of a call. Everything that is pointed to belongs to the report and goes with
+ * cbx_report_free.
+ */
+typedef struct cbx_report {
+        size_t size;
+        int reason;                    /* a cbx_reason */
+        int code;                      /* of CBX_EXITED; -1 otherwise */
+        int signal;                    /* of CBX_SIGNALED; 0 otherwise */
+        const char *id;                /* of the spec, or NULL */
+        const char *text;              /* one sentence on why the call ended */
+        const cbx_error *error;        /* of CBX_SETUP and CBX_INTERNAL; NULL otherwise */
+        cbx_output output, errors;     /* stdout and stderr */
+        uint64_t started_at;           /* nanoseconds since 1970, UTC */
+        uint64_t setup_time;           /* nanoseconds until the program was started ... */
+        uint64_t run_time;             /* ... and from there until it ended */
+        uint64_t cpu_user, cpu_system; /* nanoseconds, whole tree */
+        uint64_t memory_peak;          /* bytes, whole tree */
+        uint64_t processes_peak;
+        uint64_t bytes_in, bytes_out;
+        void *owner; /* private */
+} cbx_report;
+
+#define CBX_REPORT_INIT                                                                            \
+        {                                                                                          \
+                sizeof(cbx_report), 0, -1, 0, NULL, NULL, NULL, { NULL, 0, 0, 0, 0 },              \
+                        { NULL, 0, 0, 0, 0 }, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL                      \
+        }
+
+/* An operation that was refused. */
+typedef struct cbx_denial {
+        const char *kind;  /* "syscall", "file", "connect", "protected" */
+        const char *what;  /* its name, path or address */
+        const char *error; /* what the program was told: "EPERM" */
+        uint64_t count;    /* how often */
+        const char *allow; /* the option of `callbox run` that allows it; may be empty */
+} cbx_denial;
+
+/* One named thing that is enforced, or not. */
+typedef struct cbx_guarantee {
+        const char *name;
+        int enforced;
+        const char *by; /* by what; or why it is not */
+} cbx_guarantee;
+
+/* NULL-terminated lists, NULL when memory ran out. */
+CBX_API const cbx_denial *const *cbx_report_denials(const cbx_report *report);
+CBX_API const cbx_guarantee *const *cbx_report_guarantees(const cbx_report *report);
+CBX_API const char *const *cbx_report_warnings(const cbx_report *report);
+
+/* The whole report as JSON, as `callbox run --json` prints it; free it with free(3). */
+CBX_API int cbx_report_print(const cbx_report *report, char **ret_text, cbx_error *error);
+
+/* The exit code with which `callbox run` tells the same to a shell. */
+CBX_API int cbx_report_exit_code(const cbx_report *report);
+
+/* Free what the report points to and set it back to CBX_REPORT_INIT. NULL is allowed. */
+CBX_API void cbx_report_free(cbx_report *report);
+
+/* Start a call, wait for its end. A call that fails is a report; what is returned is only whether
+ * there is one. `report` must be CBX_REPORT_INIT or have been freed. */
+CBX_API int cbx_run(cbx_warden *warden, cbx_policy *policy, const cbx_spec *spec,
+                    cbx_report *report, cbx_error *error);
+
+/* A live call. It may move between threads but is used by one at a time; only cbx_kill and
+ * cbx_signal may be called from anywhere, until it is freed. */
+typedef struct cbx_call cbx_call;
+
+/* Start a call and return at once. A policy or a program that is at fault shows in the report. */
+CBX_API int cbx_start(cbx_warden *warden, cbx_policy *policy, const cbx_spec *spec,
+                      cbx_call **ret_call, cbx_error *error);
+
+/* The pollable descriptor: readable when cbx_step has something to tell. It belongs to the call. */
+CBX_API int cbx_call_fd(const cbx_call *call);
+
+enum {
+        CBX_EVENT_NONE,   /* nothing now: wait until the descriptor is readable */
+        CBX_EVENT_OUTPUT, /* a piece of stdout, for CBX_EVENTS */
+        CBX_EVENT_ERRORS, /* a piece of stderr */
+        CBX_EVENT_ENDED,  /* the report is there: cbx_wait returns it at once */
+};
+
+/* `data` is good until the next call of cbx_step, cbx_wait or cbx_call_free. */
+typedef struct cbx_event {
+        size_t size;
+        int kind;
+        const char *data;
+        size_t length;
+} cbx_event;
+
+#define CBX_EVENT_INIT                                                                             \
+        {                                                                                          \
+                sizeof(cbx_event), 0, NULL, 0                                                      \
+        }
+
+/* Take the next event. Never waits. A caller that does not take output makes the program wait, and
+ * nobody else. */
+CBX_API int cbx_step(cbx_call *call, cbx_event *event, cbx_error *error);
+
+/* Wait for the end and take the report, once; -EALREADY after that. Output events that were not
+ * taken are dropped (the report has what was captured). */
+CBX_API int cbx_wait(cbx_call *call, cbx_report *report, cbx_error *error);
+
+/* End the call: its report says CBX_CANCELLED, unless it was over already. Idempotent. */
+CBX_API int cbx_kill(cbx_call *call);
+
+/* Send a signal to the program. */
+CBX_API int cbx_signal(cbx_call *call, int signal);
+
+/* End the call if it still runs, and forget it. NULL is allowed. Returns NULL. */
+CBX_API cbx_call *cbx_call_free(cbx_call *call);
 
 #ifdef __cplusplus
 }

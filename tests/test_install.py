@@ -27,14 +27,14 @@ int main(void)
         char *text = NULL;
 
         puts(cbx_version());
-        if (cbx_policy_parse("{}", 2, &error, &policy) != 0)
+        if (cbx_policy_parse("{}", 2, &policy, &error) != 0)
                 return 1;
-        if (cbx_policy_print(policy, &error, &text) != 0)
+        if (cbx_policy_print(policy, &text, &error) != 0)
                 return 2;
         free(text);
         if (cbx_policy_unref(policy) != NULL)
                 return 3;
-        if (cbx_policy_parse("{\"colour\": 1}", 13, &error, &policy) == 0 || !error.text[0])
+        if (cbx_policy_parse("{\"colour\": 1}", 13, &policy, &error) == 0 || !error.text[0])
                 return 4;
         return 0;
 }

@@ -179,11 +179,12 @@ static int write_maps(const struct plan *plan, pid_t pid, int ids, cbx_error *er
         return r;
 }
 
-int box_prepare(const struct plan *plan, int cgroup, struct box *box, cbx_error *error)
+int box_make(const struct plan *plan, const struct box_ends *ends, pid_t *ret_pid, int *ret_pidfd,
+             cbx_error *error)
 {
         _cleanup_(trees_close) struct trees trees = { .mapping = -1 };
-        _cleanup_fd_ int ids_in = -1, ids_out = -1, warden = -1;
-        int control[2], start[2], ids[2], pidfd = -1, r;
+        _cleanup_fd_ int ids_in = -1, ids_out = -1;
+        int ids[2], pidfd = -1, r;
         sigset_t all, before;
         struct child child;
         pid_t pid;
@@ -191,19 +192,16 @@ int box_prepare(const struct plan *plan, int cgroup, struct box *box, cbx_error 
         r = trees_open(&trees, plan, error);
         if (r < 0)
                 return r;
-        box->plan = plan;
-        box->page = mmap(NULL, sizeof(*box->page), PROT_READ | PROT_WRITE,
-                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-        if (box->page == MAP_FAILED) {
-                box->page = NULL;
-                return error_oom(error);
-        }
-        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) < 0)
-                return error_set(error, -errno, "", "cannot make a socket: %s", strerror(errno));
-        box->control = control[0];
+        if (pipe2(ids, O_CLOEXEC) < 0)
+                return error_set(error, -errno, "", "cannot make a pipe: %s", strerror(errno));
+        ids_in = ids[0];
+        ids_out = ids[1];
         child = (struct child){ .plan = plan,
-                                .page = box->page,
-                                .control = control[1],
+                                .page = ends->page,
+                                .control = ends->control,
+                                .start = ends->start,
+                                .ids = ids_in,
+                                .warden = ends->warden,
                                 .trees = trees.fds,
                                 .root = -1,
                                 .parent = { .fd = -1 },
@@ -211,40 +209,65 @@ int box_prepare(const struct plan *plan, int cgroup, struct box *box, cbx_error 
                                 .notifier = -1,
                                 .pair = { -1, -1 },
                                 .main = -1 };
-        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, start) < 0) {
-                base_close(control[1]);
-                return error_set(error, -errno, "", "cannot make a socket: %s", strerror(errno));
-        }
-        box->start = start[0];
-        child.start = start[1];
-        warden = (int)syscall(SYS_pidfd_open, getpid(), 0);
-        if (warden < 0 || pipe2(ids, O_CLOEXEC) < 0) {
-                base_close(control[1]);
-                base_close(start[1]);
-                return error_set(error, -errno, "", "cannot make a pipe: %s", strerror(errno));
-        }
-        child.warden = warden;
-        child.ids = ids_in = ids[0];
-        ids_out = ids[1];
-
-        look_at_processors(&child);
+        if (!ends->unhurried)
+                look_at_processors(&child);
 
         sigfillset(&all);
         sigprocmask(SIG_SETMASK, &all, &before);
-        pid = clone_init(cgroup, &pidfd);
+        pid = clone_init(ends->cgroup, &pidfd);
         if (pid == 0)
                 box_enter(&child);
         r = pid < 0 ? -errno : 0;
         if (r == 0)
-                box_place(&child, pid, &box->page->init_placed);
+                box_place(&child, pid, &ends->page->init_placed);
         sigprocmask(SIG_SETMASK, &before, NULL);
-        base_close(control[1]);
-        base_close(start[1]);
         if (r < 0)
                 return namespaces_refused(-r, error);
-        box->pid = pid;
-        box->pidfd = pidfd;
+        *ret_pid = pid;
+        *ret_pidfd = pidfd;
         return write_maps(plan, pid, ids_out, error);
+}
+
+int box_open(struct box *box, const struct plan *plan, int page, struct box_ends *ends,
+             cbx_error *error)
+{
+        int flags = MAP_SHARED | (page < 0 ? MAP_ANONYMOUS : 0), pair[2];
+
+        box->plan = plan;
+        box->page = mmap(NULL, sizeof(*box->page), PROT_READ | PROT_WRITE, flags, page, 0);
+        if (box->page == MAP_FAILED) {
+                box->page = NULL;
+                return error_oom(error);
+        }
+        box->page->self = ends->page = box->page;
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+                return error_set(error, -errno, "", "cannot make a socket: %s", strerror(errno));
+        box->control = pair[0];
+        ends->control = pair[1];
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+                return error_set(error, -errno, "", "cannot make a socket: %s", strerror(errno));
+        box->start = pair[0];
+        ends->start = pair[1];
+        return 0;
+}
+
+int box_prepare(const struct plan *plan, int cgroup, struct box *box, cbx_error *error)
+{
+        struct box_ends ends = BOX_ENDS_INIT;
+        int r;
+
+        ends.cgroup = cgroup;
+        ends.warden = (int)syscall(SYS_pidfd_open, getpid(), 0);
+        if (ends.warden < 0)
+                return error_set(error, -errno, "", "cannot watch this process: %s",
+                                 strerror(errno));
+        r = box_open(box, plan, -1, &ends, error);
+        if (r == 0)
+                r = box_make(plan, &ends, &box->pid, &box->pidfd, error);
+        base_close(ends.control);
+        base_close(ends.start);
+        base_close(ends.warden);
+        return r;
 }
 
 /* ---- Starting the program ---- */
@@ -263,6 +286,12 @@ static char *block_add(struct box_page *page, const void *data, size_t length, s
         return place;
 }
 
+/* What the box will see at this place of the page. */
+static void *in_box(const struct box_page *page, const void *place)
+{
+        return (char *)page->self + ((const char *)place - (const char *)page);
+}
+
 static int block_add_strings(struct box_page *page, char **array, size_t *n, char *const *strings)
 {
         for (; strings && *strings; strings++) {
@@ -270,7 +299,7 @@ static int block_add_strings(struct box_page *page, char **array, size_t *n, cha
 
                 if (!copy)
                         return -E2BIG;
-                array[(*n)++] = copy;
+                array[(*n)++] = in_box(page, copy);
         }
         array[*n] = NULL;
         return 0;
@@ -302,27 +331,48 @@ static int fill_block(struct box *box, const struct box_spec *spec)
         size_t n = 0, n_own = count_strings(box->plan->environment);
         size_t n_more = count_strings(spec->environment);
         const char *directory = spec->directory ? spec->directory : box->plan->start_directory;
+        char **argv, **environment, *place;
         int r;
 
         page->block_used = 0;
-        page->spec.argv =
-                (char **)block_add(page, NULL, (count_strings(spec->argv) + 1) * sizeof(char *),
-                                   sizeof(char *));
-        page->spec.environment =
-                (char **)block_add(page, NULL, (n_own + n_more + 1) * sizeof(char *),
-                                   sizeof(char *));
-        page->spec.directory = block_add(page, directory, strlen(directory) + 1, 1);
-        if (!page->spec.argv || !page->spec.environment || !page->spec.directory)
+        argv = (char **)block_add(page, NULL, (count_strings(spec->argv) + 1) * sizeof(char *),
+                                  sizeof(char *));
+        environment = (char **)block_add(page, NULL, (n_own + n_more + 1) * sizeof(char *),
+                                         sizeof(char *));
+        place = block_add(page, directory, strlen(directory) + 1, 1);
+        if (!argv || !environment || !place)
                 return -E2BIG;
-        r = block_add_strings(page, page->spec.argv, &n, spec->argv);
+        page->spec.argv = in_box(page, argv);
+        page->spec.environment = in_box(page, environment);
+        page->spec.directory = in_box(page, place);
+        r = block_add_strings(page, argv, &n, spec->argv);
         n = 0;
         for (size_t i = 0; r == 0 && i < n_own; i++)
                 if (!named_in(box->plan->environment[i], spec->environment))
-                        r = block_add_strings(page, page->spec.environment, &n,
+                        r = block_add_strings(page, environment, &n,
                                               (char *[]){ box->plan->environment[i], NULL });
         if (r == 0)
-                r = block_add_strings(page, page->spec.environment, &n, spec->environment);
+                r = block_add_strings(page, environment, &n, spec->environment);
         return r;
+}
+
+/* The limits of a call that may use less than its plan allows. */
+static void fill_rlimits(struct box *box, const struct box_spec *spec)
+{
+        struct box_page *page = box->page;
+        struct plan_rlimit wanted[PLAN_RLIMITS_MAX];
+        size_t n = plan_rlimits(&spec->limits, wanted);
+
+        page->spec.n_rlimits = 0;
+        for (size_t i = 0; i < n; i++) {
+                bool same = false;
+
+                for (size_t j = 0; j < box->plan->n_rlimits; j++)
+                        same |= box->plan->rlimits[j].resource == wanted[i].resource &&
+                                box->plan->rlimits[j].value == wanted[i].value;
+                if (!same)
+                        page->spec.rlimits[page->spec.n_rlimits++] = wanted[i];
+        }
 }
 
 int box_start(struct box *box, const struct box_spec *spec, const int stdio[3], cbx_error *error)
@@ -339,6 +389,7 @@ int box_start(struct box *box, const struct box_spec *spec, const int stdio[3], 
                            BOX_BLOCK_SIZE / 1024);
                 return r;
         }
+        fill_rlimits(box, spec);
         page->spec.memory = spec->limits.memory;
         page->spec.processes = spec->limits.processes;
         page->spec.cpu = spec->limits.cpu;
@@ -348,6 +399,8 @@ int box_start(struct box *box, const struct box_spec *spec, const int stdio[3], 
         r = descriptor_send(box->start, stdio, spec->tty ? 0 : 3);
         /* A box that failed meanwhile says so on its control socket. */
         (void)!send(box->control, (char[]){ BOX_GO, 0 }, 2, MSG_NOSIGNAL);
+        if (!spec->tty)
+                box->start = base_close(box->start);
         if (r == 0 || r == -EPIPE || r == -ECONNRESET)
                 return 0;
         return error_set(error, r, "", "cannot hand over the call: %s", strerror(-r));
@@ -371,8 +424,10 @@ void box_signal(struct box *box, int signal)
 
 void box_kill(struct box *box)
 {
-        /* By pid where that fails: it is not reaped before box_free, so it is still init's own. */
-        if (box->pidfd >= 0 && syscall(SYS_pidfd_send_signal, box->pidfd, SIGKILL, NULL, 0) < 0)
+        /* By pid where that fails: a child is not reaped before box_free, so it is still init's
+         * own. A box that a maker made is not this process's child. */
+        if (box->pidfd >= 0 && syscall(SYS_pidfd_send_signal, box->pidfd, SIGKILL, NULL, 0) < 0 &&
+            box->pid > 0)
                 (void)kill(box->pid, SIGKILL);
 }
 
@@ -380,7 +435,7 @@ void box_free(struct box *box)
 {
         siginfo_t info;
 
-        if (box->pidfd >= 0)
+        if (box->pidfd >= 0 && box->pid > 0)
                 while (waitid(P_PIDFD, (id_t)box->pidfd, &info, WEXITED) < 0 && errno == EINTR)
                         ;
         box->pidfd = base_close(box->pidfd);

@@ -27,7 +27,7 @@ enum box_message {
 struct box {
         const struct plan *plan;
         struct box_page *page;
-        pid_t pid;   /* of init, on the host */
+        pid_t pid;   /* of init, where it is this process's child and has to be reaped; or -1 */
         int pidfd;   /* of init */
         int control; /* from init */
         int start;   /* to main */
@@ -48,7 +48,30 @@ struct box_spec {
         struct policy_limits limits;
 };
 
-/* Build a box and let it wait one step before exec. Its messages come on box->control. */
+/* What goes into the child. */
+struct box_ends {
+        struct box_page *page;
+        int control, start; /* the other ends of the box's */
+        int warden;         /* pidfd: the box ends with this process */
+        int cgroup;         /* to be born in; -1: the caller's */
+        bool unhurried;     /* nobody waits for it: do not take processors from those who work */
+};
+
+#define BOX_ENDS_INIT                                                                              \
+        {                                                                                          \
+                .control = -1, .start = -1, .warden = -1, .cgroup = -1                             \
+        }
+
+/* Open what warden and box share; `page` is a file of that size, or -1 for memory. Both sides are
+ * to be closed, on failure as well. */
+int box_open(struct box *box, const struct plan *plan, int page, struct box_ends *ends,
+             cbx_error *error);
+
+/* Clone init. It builds the box and lets main wait one step before exec. */
+int box_make(const struct plan *plan, const struct box_ends *ends, pid_t *ret_pid, int *ret_pidfd,
+             cbx_error *error);
+
+/* Both in one, for a box that lives with this process. Its messages come on box->control. */
 int box_prepare(const struct plan *plan, int cgroup_fd, struct box *box, cbx_error *error);
 
 /* Hand over the particulars and the standard descriptors, and let the program start. With a tty

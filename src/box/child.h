@@ -8,6 +8,7 @@
 #define BOX_CHILD_H
 
 #include "box/box.h"
+#include "box/descriptor.h"
 #include "box/fences.h"
 
 /* The directory of the new root in which a step was last made. */
@@ -95,7 +96,7 @@ int box_mount_proc(struct child *child);    /* proc.c */
 int box_fill_dev(struct child *child);      /* dev.c */
 int box_enter_network(struct child *child); /* network.c: main makes it, init joins it */
 int box_join_network(struct child *child);
-int box_set_limits(struct child *child);                  /* limits.c */
+int box_set_limits(struct child *child, const struct plan_rlimit *limits, size_t n);
 int box_drop_privileges(struct child *child, bool init);  /* privileges.c */
 int box_keep_privileges(struct child *child);             /* test build */
 int box_open_ruleset(struct child *child, int *ret);      /* landlock.c: made by init */
@@ -119,9 +120,5 @@ void box_signal_word(_Atomic uint32_t *word);
 int box_await_word(struct child *child, _Atomic uint32_t *word);
 void box_place(struct child *child, pid_t pid, _Atomic uint32_t *placed);
 int box_await_place(struct child *child, _Atomic uint32_t *placed);
-
-int descriptor_send(int socket, const int *fds, unsigned n); /* descriptor.c */
-void descriptor_keep(unsigned from, int *fds, unsigned n);
-int descriptor_receive(int socket, int *ret_fds, int n, char *ret_byte);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Descriptors: across sockets, and closing them. */
+#include "box/descriptor.h"
+
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
-#include "box/child.h"
+#include "base/base.h"
 
 #define DESCRIPTORS_MAX 4
 
@@ -33,8 +34,6 @@ int descriptor_send(int socket, const int *fds, unsigned n)
         return sendmsg(socket, &message, MSG_NOSIGNAL) == 1 ? 0 : -errno;
 }
 
-/* Receive up to `n` descriptors, -1 for those that did not come. Returns 0 at the end of the
- * connection, 1 for a message. */
 int descriptor_receive(int socket, int *ret_fds, int n, char *ret_byte)
 {
         char byte = 0;
@@ -72,7 +71,6 @@ int descriptor_receive(int socket, int *ret_fds, int n, char *ret_byte)
         return got > 0;
 }
 
-/* Close every descriptor from `from` on but these. */
 void descriptor_keep(unsigned from, int *fds, unsigned n)
 {
         for (unsigned i = 0; i < n; i++) { /* in ascending order */

@@ -2,6 +2,7 @@
 /* Fence: ids. The box is one unprivileged host id, known inside as PLAN_BOX_ID. */
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -19,9 +20,24 @@ static int offer_to_oom_killer(struct child *child)
         return 0;
 }
 
+/* A caller that lets the kernel reap for it does so for itself: init has to see its children end.
+ */
+static void reap_again(void)
+{
+        struct {
+                void *handler;
+                unsigned long flags;
+                void *restorer;
+                uint64_t mask;
+        } standard = { 0 };
+
+        syscall(SYS_rt_sigaction, SIGCHLD, &standard, NULL, sizeof(standard.mask));
+}
+
 /* What is done while this process is still the caller. */
 int box_begin(struct child *child)
 {
+        reap_again();
         if (child->plan->wipe)
                 memset(child->plan->wipe, 0, child->plan->wipe_length);
         child->host_proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);

@@ -19,11 +19,11 @@ static int lower(struct child *child, int resource, rlim_t value)
         return 0;
 }
 
-int box_set_limits(struct child *child)
+int box_set_limits(struct child *child, const struct plan_rlimit *limits, size_t n)
 {
         int r = 0;
 
-        for (size_t i = 0; r == 0 && i < child->plan->n_rlimits; i++)
-                r = lower(child, child->plan->rlimits[i].resource, child->plan->rlimits[i].value);
+        for (size_t i = 0; r == 0 && i < n; i++)
+                r = lower(child, limits[i].resource, limits[i].value);
         return r;
 }

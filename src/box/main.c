@@ -133,7 +133,7 @@ static int enter(struct child *child)
         if (box_fence(FENCE_SESSION) && setsid() < 0)
                 return step_failed(child, "start a session", NULL, errno);
         if (box_fence(FENCE_RLIMITS))
-                r = box_set_limits(child);
+                r = box_set_limits(child, child->plan->rlimits, child->plan->n_rlimits);
         if (r == 0)
                 r = box_fence(FENCE_PRIVILEGES) ? box_drop_privileges(child, false)
                                                 : box_keep_privileges(child);
@@ -166,6 +166,8 @@ _Noreturn void box_main(struct child *child)
                 r = take_descriptors(child, stdio);
         if (r == 0 && box_fence(FENCE_DESCRIPTORS) && syscall(SYS_close_range, 3, ~0U, 0) < 0)
                 r = step_failed(child, "close inherited descriptors", NULL, errno);
+        if (r == 0 && box_fence(FENCE_RLIMITS))
+                r = box_set_limits(child, child->page->spec.rlimits, child->page->spec.n_rlimits);
         /* Afterwards: /proc/self/fd must not lead to a directory of ours. */
         if (r == 0 && syscall(SYS_chdir, child->page->spec.directory) < 0)
                 r = step_failed(child, "enter the start directory", child->page->spec.directory,

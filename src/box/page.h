@@ -14,6 +14,8 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+#include "policy/plan.h"
+
 #define BOX_DENIALS_MAX 64
 #define BOX_TRACES_MAX 128
 #define BOX_TRACE_TEXT 240
@@ -74,10 +76,13 @@ struct box_page {
         uint64_t traces_lost;
         int landlock_abi;  /* what was really enforced */
         dev_t root_device; /* of the box's own root */
-        /* written by the warden before it says go */
+        struct box_page *self; /* where the box sees it: a maker maps it elsewhere than the warden */
+        /* written by the warden before it says go; pointers are the box's */
         struct {
                 uint64_t memory, processes;
                 double cpu;
+                struct plan_rlimit rlimits[PLAN_RLIMITS_MAX]; /* tighter than the plan's */
+                size_t n_rlimits;
                 bool tty;
                 unsigned short rows, columns;
                 char *directory;

@@ -214,9 +214,9 @@ static void run_box(struct examination *x, const struct probe *probe, struct rep
         struct call_hook hook = { .fd = x->signals, .ready = interrupted, .data = x };
         struct call_spec spec = { .argv = argv,
                                   .stdin_fd = -1,
-                                  .capture = true,
-                                  .account = true,
-                                  .forward = { -1, -1 } };
+                                  .output = { { .capture = true, .forward = -1 },
+                                              { .capture = true, .forward = -1 } },
+                                  .captured = true };
         _cleanup_policy_ cbx_policy *policy = NULL;
         _cleanup_plan_ struct plan *plan = NULL;
 
@@ -279,10 +279,14 @@ static void explain_end(const struct probe *probe, const struct report *report,
 /* Does the report claim the guarantee? Then by what. */
 static bool claimed(const struct report *report, const char *name, struct doctor_finding *finding)
 {
+        _cleanup_json_ json_t *guarantees =
+                report->policy
+                        ? guarantees_to_json(report->policy, report->landlock_abi, report->cgroup)
+                        : NULL;
         json_t *item;
         size_t i;
 
-        json_array_foreach(report->guarantees, i,
+        json_array_foreach(guarantees, i,
                            item) if (strcmp(json_string_value(json_object_get(item, "name")),
                                             name) == 0 &&
                                      json_is_true(json_object_get(item, "enforced")))
@@ -355,7 +359,7 @@ int doctor_probe(const struct doctor_host *host, struct doctor_findings *finding
         sigset_t before;
         int r;
 
-        r = cbx_policy_parse("{}", 2, error, &policy);
+        r = cbx_policy_parse("{}", 2, &policy, error);
         if (r < 0)
                 return r;
         findings->required = policy->require;

@@ -15,6 +15,7 @@ static const struct {
         { "run", cli_run },
         { "doctor", cli_doctor },
         { "policy", cli_policy },
+        { "warden", cli_warden },
 };
 
 static const char help[] =
@@ -25,6 +26,7 @@ static const char help[] =
         "  callbox run [OPTIONS] [--] PROGRAM [ARG...]   run a program in a box\n"
         "  callbox doctor                                show what this host can enforce\n"
         "  callbox policy check|show|schema              look at policies\n"
+        "  callbox warden --socket PATH                  serve calls to programs that attach\n"
         "\n"
         "  callbox VERB --help                           explain a verb\n"
         "  callbox --version                             print the version\n"
@@ -34,7 +36,8 @@ static const char help[] =
         "  callbox run --workspace . --timeout 10 --memory 256M --json -- make check\n"
         "  callbox run -t -- bash\n"
         "\n"
-        "Manual: callbox-run(1), callbox-doctor(1), callbox-policy(5), callbox-security(7)\n";
+        "Manual: callbox-run(1), callbox-doctor(1), callbox-warden(1), callbox-policy(5),\n"
+        "callbox-security(7), libcallbox(3)\n";
 
 void cli_print_error(const cbx_error *error)
 {
@@ -85,7 +88,7 @@ int main(int argc, char **argv)
         for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
                 if (strcmp(argv[1], verbs[i].name) == 0)
                         return verbs[i].run(argc - 1, argv + 1);
-        return cli_fail("there is no verb \"%s\"; the verbs are run, doctor and policy "
+        return cli_fail("there is no verb \"%s\"; the verbs are run, doctor, policy and warden "
                         "(see callbox --help)",
                         argv[1]);
 }

@@ -26,7 +26,7 @@ static int show(struct options *options)
         _cleanup_free_ char *text = NULL;
 
         if (options_policy(options, &error, &policy) < 0 ||
-            cbx_policy_print(policy, &error, &text) < 0) {
+            cbx_policy_print(policy, &text, &error) < 0) {
                 options_blame(options, &error);
                 cli_print_error(&error);
                 return EXIT_CALLBOX;

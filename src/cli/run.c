@@ -396,10 +396,8 @@ static int run_call(struct run *run, struct report *report)
                                   .directory = run->directory,
                                   .stdin_data = run->spec.stdin_text,
                                   .tty = run->tty,
-                                  .capture = run->json,
-                                  .account = run->json || run->report_fd >= 0,
-                                  .sanitize = run->sanitize,
-                                  .forward = { -1, -1 } };
+                                  .captured = run->json,
+                                  .sanitize = run->sanitize };
         struct call_hook hook = { .ready = signal_ready, .data = run };
         struct winsize size = { 0 };
         int r;
@@ -434,10 +432,10 @@ static int run_call(struct run *run, struct report *report)
                 spec.rows = size.ws_row;
                 spec.columns = size.ws_col;
         }
-        if (!run->json) {
-                spec.forward[0] = STDOUT_FILENO;
-                spec.forward[1] = STDERR_FILENO;
-        }
+        for (int i = 0; i < 2; i++)
+                spec.output[i] =
+                        (struct call_output){ .capture = run->json,
+                                              .forward = run->json ? -1 : STDOUT_FILENO + i };
         warn_of_variables(run, report);
         raise_terminal(run);
         call_run(plan, &spec, &hook, report);

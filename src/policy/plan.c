@@ -26,12 +26,15 @@ struct plan *plan_free(struct plan *plan)
         }
         for (size_t i = 0; i < plan->n_guards; i++)
                 free(plan->guards[i].path);
+        for (size_t i = 0; i < plan->n_facts; i++)
+                free(plan->facts[i].path);
         for (char **v = plan->environment; v && *v; v++)
                 free(*v);
         for (size_t i = 0; i < plan->n_warnings; i++)
                 free(plan->warnings[i]);
         free(plan->steps);
         free(plan->guards);
+        free(plan->facts);
         free(plan->environment);
         free(plan->warnings);
         free(plan->start_directory);
@@ -132,6 +135,59 @@ int plan_add_tree(struct plan *plan, int dirfd, const char *host, const char *ta
         return 0;
 }
 
+/* ---- Facts ---- */
+
+int plan_add_fact(struct plan *plan, const char *directory, const char *path,
+                  const struct plan_step *found)
+{
+        struct plan_fact *facts = reallocarray(plan->facts, plan->n_facts + 1, sizeof(*facts));
+        struct plan_fact *fact;
+
+        if (!facts)
+                return -ENOMEM;
+        plan->facts = facts;
+        fact = &facts[plan->n_facts];
+        *fact = (struct plan_fact){ .device = found ? found->device : 0,
+                                    .inode = found ? found->inode : 0 };
+        if (path[0] == '/' ? !(fact->path = strdup(path))
+                           : asprintf(&fact->path, "%s/%s", directory, path) < 0)
+                return -ENOMEM;
+        plan->n_facts++;
+        return 0;
+}
+
+static bool is_at(const char *path, dev_t device, ino_t inode)
+{
+        struct stat st = { 0 };
+
+        if (fstatat(AT_FDCWD, path, &st, AT_NO_AUTOMOUNT) < 0 && errno != ENOENT &&
+            errno != ENOTDIR)
+                return false;
+        return st.st_dev == device && st.st_ino == inode;
+}
+
+bool plan_facts_hold(const struct plan_fact *facts, size_t n)
+{
+        for (size_t i = 0; i < n; i++)
+                if (!is_at(facts[i].path, facts[i].device, facts[i].inode))
+                        return false;
+        return true;
+}
+
+bool plan_is_current(const struct plan *plan)
+{
+        for (size_t i = 0; i < plan->n_steps; i++) {
+                const struct plan_step *step = &plan->steps[i];
+
+                if (step->kind == PLAN_TREE && !step->where &&
+                    !is_at(step->source, step->device, step->inode))
+                        return false;
+        }
+        return plan_facts_hold(plan->facts, plan->n_facts);
+}
+
+/* ---- Identity and limits ---- */
+
 /* Is `id` mapped in the user namespace that callbox itself runs in? */
 static bool id_is_mapped(const char *map, uint32_t id)
 {
@@ -174,38 +230,35 @@ static void set_identity(struct plan *plan)
         plan->host_gid = PLAN_HOST_ID;
 }
 
-static void add_rlimit(struct plan *plan, int resource, uint64_t value)
-{
-        plan->rlimits[plan->n_rlimits++] = (struct plan_rlimit){ resource, (rlim_t)value };
-}
-
 /*
  * Limits that the kernel keeps by itself. RLIMIT_DATA is no memory limit (it counts what is
  * reserved, and a program that hits it only sees a failed allocation): it bounds how far one
  * process can get between two looks of init's at the tree.
  */
-static void set_rlimits(struct plan *plan)
+size_t plan_rlimits(const struct policy_limits *limits, struct plan_rlimit ret[PLAN_RLIMITS_MAX])
 {
-        const struct policy_limits *limits = &plan->policy->limits;
+        size_t n = 0;
 
-        add_rlimit(plan, RLIMIT_CORE, 0);
-        add_rlimit(plan, RLIMIT_MEMLOCK, 64 * KIB);
-        add_rlimit(plan, RLIMIT_MSGQUEUE, 800 * KIB);
-        add_rlimit(plan, RLIMIT_RTPRIO, 0);
-        add_rlimit(plan, RLIMIT_SIGPENDING, 4096);
+        ret[n++] = (struct plan_rlimit){ RLIMIT_CORE, 0 };
+        ret[n++] = (struct plan_rlimit){ RLIMIT_MEMLOCK, 64 * KIB };
+        ret[n++] = (struct plan_rlimit){ RLIMIT_MSGQUEUE, 800 * KIB };
+        ret[n++] = (struct plan_rlimit){ RLIMIT_RTPRIO, 0 };
+        ret[n++] = (struct plan_rlimit){ RLIMIT_SIGPENDING, 4096 };
         if (limits->file_size)
-                add_rlimit(plan, RLIMIT_FSIZE, limits->file_size);
+                ret[n++] = (struct plan_rlimit){ RLIMIT_FSIZE, limits->file_size };
         if (limits->open_files)
-                add_rlimit(plan, RLIMIT_NOFILE, limits->open_files);
+                ret[n++] = (struct plan_rlimit){ RLIMIT_NOFILE, limits->open_files };
         if (limits->memory)
-                add_rlimit(plan, RLIMIT_DATA, 2 * limits->memory + 8 * GIB);
+                ret[n++] = (struct plan_rlimit){ RLIMIT_DATA, 2 * limits->memory + 8 * GIB };
         if (limits->cpu > 0)
-                add_rlimit(plan, RLIMIT_CPU, (uint64_t)ceil(limits->cpu) + 1);
+                ret[n++] = (struct plan_rlimit){ RLIMIT_CPU, (rlim_t)ceil(limits->cpu) + 1 };
         /* Counted in the box's own user namespace, init included. Init ends a call that has more
          * than its limit; the kernel stops it a little above that, so that a tree which is held
          * there is seen to be beyond. */
         if (limits->processes)
-                add_rlimit(plan, RLIMIT_NPROC, limits->processes + limits->processes / 8 + 8);
+                ret[n++] = (struct plan_rlimit){ RLIMIT_NPROC,
+                                                 limits->processes + limits->processes / 8 + 8 };
+        return n;
 }
 
 /* Init asks before it looks at a call for another reason (box/notify.c). */
@@ -240,7 +293,7 @@ int plan_compile(cbx_policy *policy, const struct plan_options *options, cbx_err
         plan->wipe_length = options->wipe_length;
         plan->landlock_abi = landlock_abi();
         set_identity(plan);
-        set_rlimits(plan);
+        plan->n_rlimits = plan_rlimits(&policy->limits, plan->rlimits);
         r = policy->system ? plan_add_system(plan, error) : 0;
         if (r == 0)
                 r = plan_add_files(plan, options, error);

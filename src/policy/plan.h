@@ -60,6 +60,14 @@ struct plan_guard {
         const char *name;
 };
 
+/* What was found on the host when the plan was made. A box that was prepared from it is out of date
+ * when it is not so any more: a workspace was replaced, a protected name has come to be. */
+struct plan_fact {
+        char *path;   /* on the host, absolute */
+        dev_t device; /* 0, 0: there is nothing of that name */
+        ino_t inode;
+};
+
 #define PLAN_RLIMITS_MAX 16
 
 struct plan {
@@ -73,6 +81,8 @@ struct plan {
         size_t n_steps;
         struct plan_guard *guards;
         size_t n_guards;
+        struct plan_fact *facts;
+        size_t n_facts;
         short *denied; /* calls that the policy denies by name, by number */
         size_t n_denied;
         bool guards_sockets; /* the host's trees or network are shown: not so their sockets */
@@ -111,6 +121,18 @@ static inline void plan_freep(struct plan **plan)
 }
 #define _cleanup_plan_ _cleanup_(plan_freep)
 
+/* Do the facts still hold? */
+bool plan_facts_hold(const struct plan_fact *facts, size_t n);
+/* The same, and is the system that every box shows where it was? */
+bool plan_is_current(const struct plan *plan);
+
+/* The limits that the kernel keeps by itself; returns how many there are. */
+size_t plan_rlimits(const struct policy_limits *limits, struct plan_rlimit ret[PLAN_RLIMITS_MAX]);
+
+/* Of the caller's environment, what a plan for this policy looks at. An array of pointers into it,
+ * NULL-terminated, to be freed (plan_environment.c). */
+char **plan_select_environment(const cbx_policy *policy, char *const *environment);
+
 int plan_warn(struct plan *plan, const char *format, ...) PRINTF_LIKE(2, 3);
 
 /* The steps that every box has: the read-only system, /etc, /tmp (plan_system.c). */
@@ -123,6 +145,9 @@ struct plan_step *plan_add_step(struct plan *plan, enum plan_kind kind, const ch
 /* Resolve a host path once and add it as a tree; 0, or a negative errno with nothing added. */
 int plan_add_tree(struct plan *plan, int dirfd, const char *host, const char *target, bool writable,
                   const char *where);
+/* Note what is at a path, relative to `directory` where it is not absolute; NULL: nothing. */
+int plan_add_fact(struct plan *plan, const char *directory, const char *path,
+                  const struct plan_step *found);
 /* The environment block (plan_environment.c). */
 int plan_set_environment(struct plan *plan, const struct plan_options *options, cbx_error *error);
 

@@ -30,14 +30,40 @@ struct block {
         size_t n, room;
 };
 
-static const char *lookup(char **environment, const char *name)
+static char *find(char *const *environment, const char *name)
 {
         size_t n = strlen(name);
 
         for (; environment && *environment; environment++)
                 if (strncmp(*environment, name, n) == 0 && (*environment)[n] == '=')
-                        return *environment + n + 1;
+                        return *environment;
         return NULL;
+}
+
+static const char *lookup(char **environment, const char *name)
+{
+        const char *variable = find(environment, name);
+
+        return variable ? variable + strlen(name) + 1 : NULL;
+}
+
+char **plan_select_environment(const cbx_policy *policy, char *const *environment)
+{
+        size_t n = 0, room = ARRAY_SIZE(passed) + policy->n_variables + 1;
+        char **selected = calloc(room, sizeof(char *));
+
+        if (!selected)
+                return NULL;
+        for (size_t i = 0; i < ARRAY_SIZE(passed); i++) {
+                selected[n] = find(environment, passed[i].name);
+                n += selected[n] != NULL;
+        }
+        for (size_t i = 0; i < policy->n_variables; i++) {
+                if (!policy->variables[i].value)
+                        selected[n] = find(environment, policy->variables[i].name);
+                n += selected[n] != NULL;
+        }
+        return selected;
 }
 
 /* Set a variable, replacing an earlier value. */

@@ -79,7 +79,8 @@ static bool open_to_others(const struct plan_step *step)
         return fstat(step->fd, &st) == 0 && (st.st_mode & wanted) == wanted;
 }
 
-static int add_shown(struct plan *plan, int dirfd, const struct policy_path *rule, cbx_error *error)
+static int add_shown(struct plan *plan, int dirfd, const char *directory,
+                     const struct policy_path *rule, cbx_error *error)
 {
         struct plan_step *step;
         int r;
@@ -97,14 +98,15 @@ static int add_shown(struct plan *plan, int dirfd, const struct policy_path *rul
         if (rule->workspace && !step->directory)
                 return error_set(error, -ENOTDIR, rule->where, "the workspace %s is no directory",
                                  rule->host);
-        if (add_link(plan, rule, step->source) < 0)
+        if (plan_add_fact(plan, directory, rule->host, step) < 0 ||
+            add_link(plan, rule, step->source) < 0)
                 return error_oom(error);
         return 0;
 }
 
 /* Hide a path wherever a tree of this plan shows it. */
-static int add_hidden(struct plan *plan, int dirfd, const struct policy_path *rule,
-                      cbx_error *error)
+static int add_hidden(struct plan *plan, int dirfd, const char *directory,
+                      const struct policy_path *rule, cbx_error *error)
 {
         size_t n_shown = plan->n_steps;
         char target[PATH_MAX];
@@ -116,6 +118,8 @@ static int add_hidden(struct plan *plan, int dirfd, const struct policy_path *ru
                 return no_such_path(rule, r, error);
         resolved = plan->steps[--plan->n_steps];
         base_close(resolved.fd);
+        if (plan_add_fact(plan, directory, rule->host, &resolved) < 0)
+                r = error_oom(error);
         for (size_t i = 0; r == 0 && i < n_shown; i++) {
                 const char *rest;
 
@@ -149,10 +153,13 @@ static int protect_existing(struct plan *plan, const struct plan_step *workspace
 
         r = plan_add_tree(plan, workspace->fd, name, NULL, false, workspace->where);
         if (r == -ENOENT)
-                return 0;
+                return plan_add_fact(plan, workspace->source, name, NULL);
         if (r < 0)
                 return r;
         step = &plan->steps[plan->n_steps - 1];
+        r = plan_add_fact(plan, workspace->source, name, step);
+        if (r < 0)
+                return r;
         rest = below(step->source, workspace->source);
         if (!rest || !*rest) {
                 plan->n_steps--;
@@ -302,6 +309,7 @@ static int set_start_directory(struct plan *plan, int dirfd, const char *workspa
 int plan_add_files(struct plan *plan, const struct plan_options *options, cbx_error *error)
 {
         const cbx_policy *policy = plan->policy;
+        const char *from = options->directory ? options->directory : ".";
         _cleanup_fd_ int directory = -1;
         _cleanup_free_ char *start = NULL;
         size_t workspace = 0; /* its step; the first one never is */
@@ -329,7 +337,7 @@ int plan_add_files(struct plan *plan, const struct plan_options *options, cbx_er
                 if (rule->access != POLICY_TMPFS) {
                         if (rule->workspace)
                                 workspace = plan->n_steps;
-                        r = add_shown(plan, dirfd, rule, error);
+                        r = add_shown(plan, dirfd, from, rule, error);
                         continue;
                 }
                 step = plan_add_step(plan, PLAN_TMPFS, rule->box, NULL);
@@ -344,7 +352,7 @@ int plan_add_files(struct plan *plan, const struct plan_options *options, cbx_er
         }
         for (size_t i = 0; r == 0 && i < policy->n_paths; i++)
                 if (policy->paths[i].access == POLICY_HIDE)
-                        r = add_hidden(plan, dirfd, &policy->paths[i], error);
+                        r = add_hidden(plan, dirfd, from, &policy->paths[i], error);
         if (r < 0)
                 return r;
         qsort(plan->steps, plan->n_steps, sizeof(*plan->steps), compare_steps);

@@ -252,7 +252,7 @@ static int check_printed_length(const cbx_policy *policy, size_t length, cbx_err
 
         if (length <= POLICY_TEXT_MAX / 2)
                 return 0;
-        r = cbx_policy_print(policy, error, &text);
+        r = cbx_policy_print(policy, &text, error);
         if (r < 0)
                 return r;
         if (strlen(text) > POLICY_TEXT_MAX)
@@ -262,7 +262,7 @@ static int check_printed_length(const cbx_policy *policy, size_t length, cbx_err
         return 0;
 }
 
-int cbx_policy_parse(const char *text, size_t length, cbx_error *error, cbx_policy **ret_policy)
+int cbx_policy_parse(const char *text, size_t length, cbx_policy **ret_policy, cbx_error *error)
 {
         _cleanup_policy_ cbx_policy *policy = NULL;
         _cleanup_json_ json_t *json = NULL;
@@ -278,5 +278,49 @@ int cbx_policy_parse(const char *text, size_t length, cbx_error *error, cbx_poli
         if (r < 0)
                 return r;
         *ret_policy = TAKE_PTR(policy);
+        return 0;
+}
+
+/* Put a value where a path of keys leads; objects on the way are made. */
+static int set_at(json_t *json, const char *path, json_t *value, cbx_error *error)
+{
+        const char *dot;
+
+        while ((dot = strchr(path, '.'))) {
+                _cleanup_free_ char *key = strndup(path, (size_t)(dot - path));
+                json_t *next;
+
+                if (!key)
+                        return error_oom(error);
+                next = json_object_get(json, key);
+                if (!json_is_object(next)) {
+                        next = json_object();
+                        if (json_object_set_new(json, key, next) < 0)
+                                return error_oom(error);
+                }
+                json = next;
+                path = dot + 1;
+        }
+        return json_object_set(json, path, value) < 0 ? error_oom(error) : 0;
+}
+
+int cbx_policy_set(cbx_policy **policy, const char *path, const char *text, cbx_error *error)
+{
+        _cleanup_json_ json_t *json = *policy ? policy_to_json(*policy) : json_object();
+        _cleanup_json_ json_t *value = NULL;
+        cbx_policy *changed;
+        int r;
+
+        if (!json)
+                return error_oom(error);
+        r = policy_json_parse(text, strlen(text), path, error, &value);
+        if (r == 0)
+                r = set_at(json, path, value, error);
+        if (r == 0)
+                r = policy_from_json(json, error, &changed);
+        if (r < 0)
+                return r;
+        cbx_policy_unref(*policy);
+        *policy = changed;
         return 0;
 }

@@ -119,6 +119,10 @@ bool policy_variable_is_risky(const char *name);
 int policy_limits_from_json(json_t *json, const char *path, bool tighten, cbx_error *error,
                             struct policy_limits *limits);
 
+/* Set the limits of a call over its policy's, where they are not 0; none may be looser. */
+int policy_limits_tighten(const struct policy_limits *asked, struct policy_limits *limits,
+                          cbx_error *error);
+
 static inline void policy_unrefp(cbx_policy **policy)
 {
         *policy = cbx_policy_unref(*policy);

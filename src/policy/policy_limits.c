@@ -269,6 +269,53 @@ static int read_limit(const struct limit *limit, json_t *value, const struct jso
         return 0;
 }
 
+/* One limit of a call; 0 leaves the policy's. */
+static int tighten(const struct limit *limit, struct policy_limits *asked,
+                   struct policy_limits *limits, cbx_error *error)
+{
+        struct json_place at = { .key = limit->key };
+
+        if (limit->kind == LIMIT_SECONDS) {
+                double *seconds = seconds_at(limit, limits), wanted = *seconds_at(limit, asked);
+
+                if (wanted == 0)
+                        return 0;
+                if (!(wanted > 0 && wanted <= SECONDS_MAX))
+                        return json_refuse(&at, error,
+                                           "must be more than 0 and at most %.0f seconds",
+                                           SECONDS_MAX);
+                if (is_looser(limit, *seconds, wanted))
+                        return refuse_looser(limit, &at, *seconds, 0, error);
+                *seconds = wanted;
+        } else {
+                uint64_t *number = number_at(limit, limits), wanted = *number_at(limit, asked);
+
+                if (wanted == 0)
+                        return 0;
+                if (wanted < limit->min || wanted > limit->max)
+                        return refuse_range(limit, &at, wanted < limit->min, error);
+                if (is_looser(limit, (double)*number, (double)wanted))
+                        return refuse_looser(limit, &at, 0, *number, error);
+                *number = wanted;
+        }
+        return 0;
+}
+
+int policy_limits_tighten(const struct policy_limits *asked, struct policy_limits *limits,
+                          cbx_error *error)
+{
+        struct policy_limits wanted = *asked, copy = *limits;
+
+        for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+                int r = tighten(&table[i], &wanted, &copy, error);
+
+                if (r < 0)
+                        return r;
+        }
+        *limits = copy;
+        return 0;
+}
+
 int policy_limits_from_json(json_t *json, const char *path, bool tighten, cbx_error *error,
                             struct policy_limits *limits)
 {

@@ -148,7 +148,7 @@ static size_t digits_needed(const struct policy_limits *limits)
         return (size_t)digits;
 }
 
-int cbx_policy_print(const cbx_policy *policy, cbx_error *error, char **ret_text)
+int cbx_policy_print(const cbx_policy *policy, char **ret_text, cbx_error *error)
 {
         _cleanup_json_ json_t *json = policy_to_json(policy);
         char *text = NULL;
@@ -167,7 +167,7 @@ uint64_t cbx_policy_hash(const cbx_policy *policy)
 {
         _cleanup_free_ char *text = NULL;
 
-        (void)cbx_policy_print(policy, NULL, &text);
+        (void)cbx_policy_print(policy, &text, NULL);
         if (!text)
                 return 0;
         return hash_bytes(HASH_INIT, text, strlen(text));

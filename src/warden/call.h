@@ -1,17 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A call: one box from its making to its report, driven by the events of one epoll set. Everything
- * that can take time is an event, nothing here waits; the only clock is the monotonic one.
+ * A call: one box from its start to its report, driven by the events of a loop. Everything that
+ * can take time is an event, nothing here waits; the only clock is the monotonic one.
  */
 #ifndef WARDEN_CALL_H
 #define WARDEN_CALL_H
 
-#include "box/box.h"
 #include "box/fences.h"
-#include "warden/cgroup.h"
 #include "warden/input.h"
+#include "warden/loop.h"
+#include "warden/prepared.h"
 #include "warden/report.h"
 #include "warden/sink.h"
+
+/* What becomes of an output stream. */
+struct call_output {
+        bool capture; /* keep head and tail for the report */
+        int forward;  /* where it goes as it comes; -1: nowhere */
+        bool message; /* `forward` is the socket of a client: goes as messages (wire.h) */
+};
 
 struct call_spec {
         const char *id;
@@ -21,26 +28,19 @@ struct call_spec {
         int stdin_fd;             /* -1: none */
         const char *stdin_data;   /* goes before stdin_fd */
         size_t stdin_length;
-        bool tty; /* a terminal of the box's own, joined to stdin_fd and forward[0] */
+        bool tty; /* a terminal of the box's own, joined to stdin_fd and the first output */
         unsigned short rows, columns;
         struct policy_limits limits;
-        int forward[2]; /* where output goes as it comes; -1: nowhere */
-        bool capture;   /* keep head and tail for the report */
-        bool account;   /* list the guarantees in the report */
-        bool sanitize;
+        struct call_output output[2]; /* stdout, stderr */
+        bool captured;                /* what was captured belongs into the JSON form */
+        bool sanitize;                /* make output harmless to a terminal */
 };
 
 struct call;
 
-/* Something in the epoll set; `ready` is told the events. */
-struct call_watch {
-        int fd;
-        uint32_t events; /* 0: not in the set */
-        void (*ready)(struct call *call, struct call_watch *watch, uint32_t events);
-};
-
+/* One output stream of the box (call_output.c). */
 struct call_stream {
-        struct call_watch source, target;
+        struct watch source, target;
         struct sink sink;
         struct output *output; /* in the report */
         bool held;             /* half a character that the next read completes */
@@ -49,13 +49,13 @@ struct call_stream {
 };
 
 struct call {
-        int epoll;
+        struct loop *loop;
         const struct plan *plan;
         const struct call_spec *spec;
         struct report *report;
-        struct box box;
-        struct cgroup cgroup;
-        struct call_watch control, init, input_box, input_source, terminal;
+        struct prepared box;
+        struct watch control, init, input_box, input_source, terminal;
+        struct timer timer;
         struct input input;
         struct call_stream streams[2];
         uint64_t begun;
@@ -65,16 +65,17 @@ struct call {
         bool forced;        /* by a limit, or by the caller */
         enum reason forced_reason;
         bool dead; /* init is gone: nothing of the box is left */
-        bool done;
+        bool done; /* the report is written */
+        /* Told when the call is done, and when it is dead as well; NULL: nobody wants to know. */
+        void (*over)(struct call *call);
+        void (*gone)(struct call *call);
+        void *owner;
 };
 
-/* Start a call. On failure the report says why; nothing is left. */
-int call_start(struct call *call, int epoll, const struct plan *plan, const struct call_spec *spec,
-               struct report *report);
-
-/* When call_expire wants to be called at the latest; UINT64_MAX: never. */
-uint64_t call_deadline(const struct call *call);
-void call_expire(struct call *call, uint64_t now);
+/* Start a call in a box that is taken over. On failure the report says why, and the box is only
+ * to be freed. Set over, gone and owner afterwards: nothing happens before the next event. */
+int call_start(struct call *call, struct loop *loop, const struct plan *plan,
+               const struct call_spec *spec, struct prepared *box, struct report *report);
 
 /* End the call now. Idempotent. */
 void call_cancel(struct call *call);
@@ -86,19 +87,36 @@ void call_signal(struct call *call, int signal);
 /* The caller's terminal changed its size. */
 void call_resize(struct call *call, unsigned short rows, unsigned short columns);
 
+/* Let go of everything. The call is dead, or could not be started, or is stuck in the kernel. */
 void call_free(struct call *call);
 
-/* Fill the report of a call that is over (call_report.c). */
+/* ---- Between the files of a call ---- */
+
+/* Watch for events; a call that can no longer watch is ended. */
+void call_watch(struct call *call, struct watch *watch, uint32_t events);
+void call_force_end(struct call *call, enum reason reason);
+void call_finish_if_over(struct call *call);
+void call_give_in(struct call *call, int code);
+
+/* call_output.c. `fd` is the box's pipe or terminal and is taken over. */
+int call_output_open(struct call *call, int index, int fd);
+void call_output_drain(struct call *call, struct call_stream *stream);
+void call_output_close(struct call *call, struct call_stream *stream);
+void call_output_free(struct call *call, struct call_stream *stream);
+
+/* call_report.c: fill the report of a call that is over. */
 void call_write_report(struct call *call);
 
-/* Something else that the loop below waits for, signals for example. */
+/* ---- One call from start to end (run.c) ---- */
+
+/* Something else that the loop waits for, signals for example. */
 struct call_hook {
         int fd; /* -1: nothing */
         void (*ready)(struct call *call, void *data);
         void *data;
 };
 
-/* Run one call from start to end (run.c). Failures are in the report. */
+/* Failures are in the report. */
 void call_run(const struct plan *plan, const struct call_spec *spec, const struct call_hook *hook,
               struct report *report);
 

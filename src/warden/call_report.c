@@ -19,11 +19,11 @@ static void judge_status(struct report *report, int status)
 static void judge_failure(struct call *call)
 {
         struct report *report = call->report;
-        const struct box_failure *failure = &call->box.page->failure;
+        const struct box_failure *failure = &call->box.box.page->failure;
 
         report->reason = REASON_SETUP;
-        box_explain_failure(&call->box, &report->error);
-        if (!call->box.page->exec_failed)
+        box_explain_failure(&call->box.box, &report->error);
+        if (!call->box.box.page->exec_failed)
                 return;
         report->not_found = failure->error == ENOENT || failure->error == ENOTDIR;
         report->not_executable = !report->not_found;
@@ -39,7 +39,7 @@ static void judge(struct call *call, const struct cgroup_usage *usage)
                                                 [BOX_PIDS] = REASON_PIDS,
                                                 [BOX_DENIED] = REASON_DENIED };
         struct report *report = call->report;
-        const struct box_page *page = call->box.page;
+        const struct box_page *page = call->box.box.page;
 
         if (page->failure.step) {
                 judge_failure(call);
@@ -64,11 +64,11 @@ static void judge(struct call *call, const struct cgroup_usage *usage)
 void call_write_report(struct call *call)
 {
         struct report *report = call->report;
-        struct box_page *page = call->box.page;
+        struct box_page *page = call->box.box.page;
         uint64_t started = atomic_load(&page->started);
         struct cgroup_usage usage;
 
-        cgroup_read(&call->cgroup, &usage);
+        cgroup_read(&call->box.cgroup, &usage);
         judge(call, &usage);
         if (page->ended == 0 && started) /* killed before it could say so itself */
                 page->ended = time_now();
@@ -82,9 +82,9 @@ void call_write_report(struct call *call)
                 report->cpu_user = usage.cpu_user;
                 report->cpu_system = usage.cpu_system;
         }
-        report->guarantees =
-                guarantees_to_json(call->plan, page->landlock_abi,
-                                   call->cgroup.fd >= 0 ? "cgroup v2, own subtree" : NULL);
+        report->policy = cbx_policy_ref((cbx_policy *)call->plan->policy);
+        report->landlock_abi = page->landlock_abi;
+        report->cgroup = call->box.cgroup.fd >= 0;
         for (size_t i = 0; i < call->plan->n_warnings; i++)
                 report_warn(report, "%s", call->plan->warnings[i]);
 }

@@ -119,14 +119,24 @@ static int open_parent(void)
         return TAKE_FD(group);
 }
 
+void cgroup_parent_open(struct cgroup_parent *parent)
+{
+        parent->fd = open_parent();
+}
+
+void cgroup_parent_close(struct cgroup_parent *parent)
+{
+        if (parent->fd >= 0 && faccessat(parent->fd, LEAF, F_OK, 0) == 0)
+                step_up(parent->fd);
+        parent->fd = base_close(parent->fd);
+}
+
 const char *cgroup_available(void)
 {
-        int parent = open_parent();
+        _cleanup_(cgroup_parent_close) struct cgroup_parent parent = CGROUP_PARENT_INIT;
 
-        if (parent < 0)
-                return NULL;
-        base_close(parent);
-        return "cgroup v2, own subtree";
+        cgroup_parent_open(&parent);
+        return parent.fd >= 0 ? "cgroup v2, own subtree" : NULL;
 }
 
 static int set_limits(int group, const struct policy_limits *limits)
@@ -146,28 +156,39 @@ static int set_limits(int group, const struct policy_limits *limits)
         return r;
 }
 
-int cgroup_open(struct cgroup *cgroup, const struct policy_limits *limits, cbx_error *error)
+int cgroup_set_limits(const struct cgroup *cgroup, const struct policy_limits *limits,
+                      cbx_error *error)
+{
+        int r = cgroup->fd < 0 ? 0 : set_limits(cgroup->fd, limits);
+
+        if (r < 0)
+                return error_set(error, r, "cgroup", "cannot set the limits of a control group: %s",
+                                 strerror(-r));
+        return 0;
+}
+
+int cgroup_open(struct cgroup *cgroup, const struct cgroup_parent *parent,
+                const struct policy_limits *limits, cbx_error *error)
 {
         static unsigned serial;
         int r;
 
         *cgroup = (struct cgroup)CGROUP_INIT;
-        cgroup->parent = open_parent();
-        if (cgroup->parent < 0)
+        if (parent->fd < 0)
                 return 0;
         snprintf(cgroup->name, sizeof(cgroup->name), "callbox-%d-%u", getpid(), serial++);
-        if (mkdirat(cgroup->parent, cgroup->name, 0755) < 0) {
-                cgroup->parent = base_close(cgroup->parent);
+        if (mkdirat(parent->fd, cgroup->name, 0755) < 0)
                 return 0;
-        }
-        cgroup->fd = openat(cgroup->parent, cgroup->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        r = cgroup->fd < 0 ? -errno : set_limits(cgroup->fd, limits);
-        if (r < 0) {
+        cgroup->parent = parent->fd;
+        cgroup->fd = openat(parent->fd, cgroup->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (cgroup->fd < 0)
+                r = error_set(error, -errno, "cgroup", "cannot open a control group: %s",
+                              strerror(errno));
+        else
+                r = cgroup_set_limits(cgroup, limits, error);
+        if (r < 0)
                 cgroup_close(cgroup);
-                return error_set(error, r, "cgroup", "cannot set the limits of a control group: %s",
-                                 strerror(-r));
-        }
-        return 0;
+        return r;
 }
 
 /* The number after "key " in a file of such lines. */
@@ -208,10 +229,7 @@ void cgroup_close(struct cgroup *cgroup)
         if (cgroup->fd >= 0)
                 (void)write_text(cgroup->fd, "cgroup.kill", "1");
         cgroup->fd = base_close(cgroup->fd);
-        if (cgroup->parent >= 0) {
+        if (cgroup->parent >= 0)
                 (void)unlinkat(cgroup->parent, cgroup->name, AT_REMOVEDIR);
-                if (faccessat(cgroup->parent, LEAF, F_OK, 0) == 0)
-                        step_up(cgroup->parent);
-        }
-        cgroup->parent = base_close(cgroup->parent);
+        cgroup->parent = -1;
 }

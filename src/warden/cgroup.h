@@ -9,8 +9,18 @@
 
 #include "policy/policy.h"
 
+/* The group below which calls get theirs. */
+struct cgroup_parent {
+        int fd; /* -1: there is none */
+};
+
+#define CGROUP_PARENT_INIT                                                                         \
+        {                                                                                          \
+                .fd = -1                                                                           \
+        }
+
 struct cgroup {
-        int parent; /* -1: none */
+        int parent; /* -1: none; not owned */
         int fd;
         char name[64];
 };
@@ -28,8 +38,17 @@ struct cgroup_usage {
 /* Can calls have groups of their own here? Names the place, or returns NULL. */
 const char *cgroup_available(void);
 
+/* Find, and leave, the place where this process may make groups. There may be none. */
+void cgroup_parent_open(struct cgroup_parent *parent);
+void cgroup_parent_close(struct cgroup_parent *parent);
+
 /* Make a group with these limits. Without a place for it the group stays empty: fd is -1. */
-int cgroup_open(struct cgroup *cgroup, const struct policy_limits *limits, cbx_error *error);
+int cgroup_open(struct cgroup *cgroup, const struct cgroup_parent *parent,
+                const struct policy_limits *limits, cbx_error *error);
+
+/* Set limits anew, for a call that may use less than the group was made for. */
+int cgroup_set_limits(const struct cgroup *cgroup, const struct policy_limits *limits,
+                      cbx_error *error);
 void cgroup_read(const struct cgroup *cgroup, struct cgroup_usage *ret);
 
 /* Kill what is in it and remove it. */

@@ -6,10 +6,10 @@
 #include "warden/report.h"
 
 /* By what a guarantee is kept, or NULL when it is not. */
-static const char *kept_by(const struct plan *plan, enum guarantee guarantee, int landlock_abi,
-                           const char *cgroup, char *room, size_t size)
+static const char *kept_by(const cbx_policy *policy, enum guarantee guarantee, int landlock_abi,
+                           bool cgroup, char *room, size_t size)
 {
-        const struct policy_limits *limits = &plan->policy->limits;
+        const struct policy_limits *limits = &policy->limits;
 
         switch (guarantee) {
         case GUARANTEE_TREE_KILL:
@@ -17,7 +17,7 @@ static const char *kept_by(const struct plan *plan, enum guarantee guarantee, in
         case GUARANTEE_FILES:
                 return "own mount namespace and root";
         case GUARANTEE_NETWORK:
-                return plan->policy->network == POLICY_NETWORK_HOST ? NULL : "net namespace";
+                return policy->network == POLICY_NETWORK_HOST ? NULL : "net namespace";
         case GUARANTEE_SYSCALLS:
                 return "seccomp allow-list";
         case GUARANTEE_PRIVILEGES:
@@ -38,7 +38,7 @@ static const char *kept_by(const struct plan *plan, enum guarantee guarantee, in
                 snprintf(room, size, "Landlock ABI %d", landlock_abi);
                 return landlock_abi > 0 ? room : NULL;
         case GUARANTEE_CGROUP:
-                return cgroup;
+                return cgroup ? "cgroup v2, own subtree" : NULL;
         case GUARANTEE_MAX_:
                 break;
         }
@@ -46,26 +46,27 @@ static const char *kept_by(const struct plan *plan, enum guarantee guarantee, in
 }
 
 /* Is its absence what the policy asked for, rather than the host's fault? */
-static bool not_asked(const struct plan *plan, enum guarantee guarantee)
+static bool not_asked(const cbx_policy *policy, enum guarantee guarantee)
 {
-        const struct policy_limits *limits = &plan->policy->limits;
+        const struct policy_limits *limits = &policy->limits;
 
-        return (guarantee == GUARANTEE_NETWORK && plan->policy->network == POLICY_NETWORK_HOST) ||
+        return (guarantee == GUARANTEE_NETWORK && policy->network == POLICY_NETWORK_HOST) ||
                (guarantee == GUARANTEE_MEMORY && !limits->memory) ||
                (guarantee == GUARANTEE_PIDS && !limits->processes) ||
                (guarantee == GUARANTEE_CPU && !(limits->cpu > 0));
 }
 
-json_t *guarantees_to_json(const struct plan *plan, int landlock_abi, const char *cgroup)
+json_t *guarantees_to_json(const cbx_policy *policy, int landlock_abi, bool cgroup)
 {
         json_t *array = json_array();
         char room[64];
 
         for (int i = 0; array && i < GUARANTEE_MAX_; i++) {
                 enum guarantee guarantee = (enum guarantee)i;
-                const char *by = kept_by(plan, guarantee, landlock_abi, cgroup, room, sizeof(room));
+                const char *by =
+                        kept_by(policy, guarantee, landlock_abi, cgroup, room, sizeof(room));
                 const char *absent =
-                        not_asked(plan, guarantee) ? "not asked for" : "not available here";
+                        not_asked(policy, guarantee) ? "not asked for" : "not available here";
 
                 json_array_append_new(array,
                                       json_pack("{s:s, s:b, s:s}", "name", guarantee_str(guarantee),
@@ -85,15 +86,15 @@ static const struct {
                             "--user --scope -p Delegate=yes callbox run ..." },
 };
 
-int guarantees_check(const struct plan *plan, const char *cgroup, cbx_error *error)
+int guarantees_check(const cbx_policy *policy, int landlock_abi, bool cgroup, cbx_error *error)
 {
         char room[64];
 
         for (int i = 0; i < GUARANTEE_MAX_; i++) {
                 enum guarantee guarantee = (enum guarantee)i;
 
-                if (!(plan->policy->require & 1U << i) || not_asked(plan, guarantee) ||
-                    kept_by(plan, guarantee, plan->landlock_abi, cgroup, room, sizeof(room)))
+                if (!(policy->require & 1U << i) || not_asked(policy, guarantee) ||
+                    kept_by(policy, guarantee, landlock_abi, cgroup, room, sizeof(room)))
                         continue;
                 error_set(error, -EOPNOTSUPP, "require",
                           "this host cannot keep the guarantee \"%s\"", guarantee_str(guarantee));

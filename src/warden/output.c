@@ -85,17 +85,25 @@ uint64_t output_omitted(const struct output *output)
         return output->total - output->head_length - output->tail_length;
 }
 
-/* The kept tail in one piece. */
-static int copy_tail(const struct output *output, struct buffer *to)
+void output_parts(const struct output *output, struct iovec parts[OUTPUT_PARTS])
 {
-        size_t room = tail_room(output);
-        size_t first = MIN(output->tail_length, room - output->tail_at);
+        size_t first = MIN(output->tail_length, tail_room(output) - output->tail_at);
 
-        if (output->tail_length == 0)
-                return 0;
-        if (buffer_add(to, output->tail + output->tail_at, first) < 0)
+        parts[0] = (struct iovec){ output->head, output->head_length };
+        parts[1] = (struct iovec){ output->tail ? output->tail + output->tail_at : NULL, first };
+        parts[2] = (struct iovec){ output->tail, output->tail_length - first };
+}
+
+int output_take_kept(struct output *output, const char *data)
+{
+        output->head = malloc(MAX(output->head_length, 1));
+        output->tail = malloc(MAX(output->tail_length, 1));
+        if (!output->head || !output->tail)
                 return -ENOMEM;
-        return buffer_add(to, output->tail, output->tail_length - first);
+        memcpy(output->head, data, output->head_length);
+        memcpy(output->tail, data + output->head_length, output->tail_length);
+        output->tail_at = 0;
+        return 0;
 }
 
 /* The length of the valid UTF-8 sequence at `data`, 0 when there is none. */
@@ -184,10 +192,13 @@ json_t *output_to_json(const struct output *output)
         uint64_t omitted = output_omitted(output);
         bool replaced = false;
         size_t head = output->head_length;
+        struct iovec parts[OUTPUT_PARTS];
         json_t *json;
 
-        if (buffer_add(&raw, output->head, head) < 0 || copy_tail(output, &raw) < 0)
-                return NULL;
+        output_parts(output, parts);
+        for (size_t i = 0; i < OUTPUT_PARTS; i++)
+                if (buffer_add(&raw, parts[i].iov_base, parts[i].iov_len) < 0)
+                        return NULL;
         /* Without a cut head and tail are one piece: a character may lie across the seam. */
         if (omitted == 0) {
                 if (decode(raw.data, raw.length, &text, &replaced) < 0)

@@ -4,6 +4,7 @@
 #define WARDEN_OUTPUT_H
 
 #include <jansson.h>
+#include <sys/uio.h>
 
 #include "base/base.h"
 
@@ -17,6 +18,13 @@ struct output {
 void output_init(struct output *output, size_t capacity);
 void output_free(struct output *output);
 int output_add(struct output *output, const char *data, size_t length);
+
+/* What is kept, in order, in pieces: the head, then the tail, which may lie in two. */
+#define OUTPUT_PARTS 3
+void output_parts(const struct output *output, struct iovec parts[OUTPUT_PARTS]);
+
+/* The other way round: copy head and tail, whose lengths are set already, from one piece. */
+int output_take_kept(struct output *output, const char *data);
 
 /* Bytes that were read but not kept. */
 uint64_t output_omitted(const struct output *output);

@@ -33,7 +33,7 @@ void report_free(struct report *report)
         output_free(&report->output[0]);
         output_free(&report->output[1]);
         json_decref(report->denials);
-        json_decref(report->guarantees);
+        cbx_policy_unref(report->policy);
         for (size_t i = 0; i < report->n_warnings; i++)
                 free(report->warnings[i]);
         free(report->warnings);
@@ -42,7 +42,7 @@ void report_free(struct report *report)
 
 int report_warn(struct report *report, const char *format, ...)
 {
-        char **warnings = reallocarray(report->warnings, report->n_warnings + 1, sizeof(char *));
+        char **warnings = reallocarray(report->warnings, report->n_warnings + 2, sizeof(char *));
         va_list args;
         int r;
 
@@ -52,9 +52,11 @@ int report_warn(struct report *report, const char *format, ...)
         va_start(args, format);
         r = vasprintf(&warnings[report->n_warnings], format, args);
         va_end(args);
-        if (r < 0)
+        if (r < 0) {
+                warnings[report->n_warnings] = NULL;
                 return -ENOMEM;
-        report->n_warnings++;
+        }
+        warnings[++report->n_warnings] = NULL;
         return 0;
 }
 
@@ -375,7 +377,11 @@ json_t *report_to_json(const struct report *report)
                 json_object_set_new(json, "stderr", output_to_json(&report->output[1]));
         }
         json_object_set_new(json, "denials", array_or_empty(report->denials));
-        json_object_set_new(json, "guarantees", array_or_empty(report->guarantees));
+        json_object_set_new(json, "guarantees",
+                            report->policy
+                                    ? guarantees_to_json(report->policy, report->landlock_abi,
+                                                         report->cgroup)
+                                    : json_array());
         json_object_set_new(json, "warnings",
                             strings_to_json(report->warnings, report->n_warnings));
         return json;

@@ -41,8 +41,11 @@ struct report {
         struct policy_limits limits; /* those of the call */
         struct output output[2];     /* stdout, stderr */
         bool captured;               /* the output belongs into the JSON form */
-        json_t *denials, *guarantees;
-        char **warnings;
+        json_t *denials;
+        cbx_policy *policy; /* what the box kept; NULL: there was none */
+        int landlock_abi;   /* ... as it was */
+        bool cgroup;
+        char **warnings; /* NULL-terminated, or NULL */
         size_t n_warnings;
         cbx_error error; /* REASON_SETUP, REASON_INTERNAL */
 };
@@ -66,9 +69,9 @@ int report_exit_code(const struct report *report);
 
 json_t *report_to_json(const struct report *report);
 
-/* What a box made from this plan enforces, and by what (guarantees.c). */
-json_t *guarantees_to_json(const struct plan *plan, int landlock_abi, const char *cgroup);
-/* Refuse a plan that lacks a guarantee its policy requires. */
-int guarantees_check(const struct plan *plan, const char *cgroup, cbx_error *error);
+/* What a box of this policy enforces, and by what (guarantees.c). */
+json_t *guarantees_to_json(const cbx_policy *policy, int landlock_abi, bool cgroup);
+/* Refuse a policy that requires a guarantee which this host cannot keep. */
+int guarantees_check(const cbx_policy *policy, int landlock_abi, bool cgroup, cbx_error *error);
 
 #endif

@@ -1,55 +1,69 @@
 /* SPDX-License-Identifier: MIT */
-/* The loop around one call. */
+/* One call, from the making of its box to the last trace of it, in a loop of its own. */
 #include <string.h>
 #include <sys/epoll.h>
 
 #include "warden/call.h"
 
-static int wait_time(const struct call *call)
-{
-        uint64_t deadline = call_deadline(call), now = time_now();
-        uint64_t left = deadline > now ? deadline - now : 0;
+struct run {
+        struct call call;
+        const struct call_hook *hook;
+};
 
-        if (deadline == UINT64_MAX)
-                return -1;
-        return (int)MIN((left + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC, 3600000);
+static void hook_ready(struct watch *watch, uint32_t events)
+{
+        struct run *run = watch->owner;
+
+        (void)events;
+        run->hook->ready(&run->call, run->hook->data);
 }
 
-static void dispatch(struct call *call, const struct call_hook *hook, struct epoll_event *events,
-                     int n)
+/* The report is complete, and nothing of the box is left (or it hangs in the kernel). */
+static bool is_over(const struct call *call)
 {
-        for (int i = 0; i < n; i++) {
-                struct call_watch *watch = events[i].data.ptr;
+        return call->done && (call->dead || call->report->kill_pending);
+}
 
-                if (!watch)
-                        hook->ready(call, hook->data);
-                else if (watch->events) /* not taken out by an event before it */
-                        watch->ready(call, watch, events[i].events);
-        }
+static void go_through(struct run *run, struct loop *loop)
+{
+        int r = 0;
+
+        while (!is_over(&run->call) && r >= 0)
+                r = loop_step(loop, LOOP_NEVER);
+        if (r < 0)
+                call_give_in(&run->call, -r);
 }
 
 void call_run(const struct plan *plan, const struct call_spec *spec, const struct call_hook *hook,
               struct report *report)
 {
-        struct epoll_event event = { .events = EPOLLIN }, events[16];
-        _cleanup_fd_ int epoll = epoll_create1(EPOLL_CLOEXEC);
-        struct call call;
-        int n;
+        _cleanup_(loop_close) struct loop loop = LOOP_INIT;
+        _cleanup_(cgroup_parent_close) struct cgroup_parent parent = CGROUP_PARENT_INIT;
+        struct prepared box = PREPARED_INIT;
+        struct run run = { .hook = hook };
+        struct watch signals = { .fd = hook->fd, .ready = hook_ready, .owner = &run };
+        int r = loop_open(&loop);
 
-        if (epoll < 0 || (hook->fd >= 0 && epoll_ctl(epoll, EPOLL_CTL_ADD, hook->fd, &event) < 0)) {
-                error_set(&report->error, -errno, "", "cannot watch for events: %s",
-                          strerror(errno));
+        if (r == 0)
+                r = loop_watch(&loop, &signals, EPOLLIN);
+        if (r < 0) {
+                error_set(&report->error, r, "", "cannot watch for events: %s", strerror(-r));
                 return;
         }
-        if (call_start(&call, epoll, plan, spec, report) == 0)
-                while (!call.done) {
-                        n = epoll_wait(epoll, events, ARRAY_SIZE(events), wait_time(&call));
-                        if (n < 0 && errno != EINTR) {
-                                call_cancel(&call);
-                                break;
-                        }
-                        dispatch(&call, hook, events, MAX(n, 0));
-                        call_expire(&call, time_now());
-                }
-        call_free(&call);
+        cgroup_parent_open(&parent);
+        r = cgroup_open(&box.cgroup, &parent, &spec->limits, &report->error);
+        if (r == 0)
+                r = guarantees_check(plan->policy, plan->landlock_abi, box.cgroup.fd >= 0,
+                                     &report->error);
+        if (r == 0)
+                r = box_prepare(plan, box.cgroup.fd, &box.box, &report->error);
+        if (r < 0) {
+                report->reason = REASON_SETUP;
+                box_kill(&box.box);
+                prepared_free(&box);
+                return;
+        }
+        if (call_start(&run.call, &loop, plan, spec, &box, report) == 0)
+                go_through(&run, &loop);
+        call_free(&run.call);
 }

@@ -8,6 +8,8 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include "warden/wire.h"
+
 /* A pipe or terminal that poll calls writable takes this much without blocking. */
 #define PIECE 4096
 
@@ -35,12 +37,29 @@ void sink_open(struct sink *sink, int fd)
         }
 }
 
+/* A descriptor of its own: the socket itself is watched for what the client says. */
+int sink_open_messages(struct sink *sink, int socket, int stream)
+{
+        sink->method = stream == 0 ? SINK_OUTPUT : SINK_ERRORS;
+        sink->fd = fcntl(socket, F_DUPFD_CLOEXEC, 3);
+        return sink->fd < 0 ? -errno : 0;
+}
+
 void sink_close(struct sink *sink)
 {
-        if (sink->method == SINK_OWN)
+        if (sink->method == SINK_OWN || sink->method == SINK_OUTPUT || sink->method == SINK_ERRORS)
                 base_close(sink->fd);
         sink->fd = -1;
         sink->method = SINK_NONE;
+}
+
+static ssize_t send_piece(const struct sink *sink, const char *data, size_t length)
+{
+        struct iovec part = { (void *)data, MIN(length, WIRE_INLINE) };
+        enum wire_type type = sink->method == SINK_OUTPUT ? WIRE_OUTPUT : WIRE_ERRORS;
+        int r = wire_send(sink->fd, type, &part, 1, NULL, 0, MSG_DONTWAIT);
+
+        return r < 0 ? r : (ssize_t)part.iov_len;
 }
 
 ssize_t sink_write(struct sink *sink, const char *data, size_t length)
@@ -51,6 +70,9 @@ ssize_t sink_write(struct sink *sink, const char *data, size_t length)
         switch (sink->method) {
         case SINK_NONE:
                 return (ssize_t)length;
+        case SINK_OUTPUT:
+        case SINK_ERRORS:
+                return send_piece(sink, data, length);
         case SINK_SOCKET:
                 n = send(sink->fd, data, length, MSG_DONTWAIT | MSG_NOSIGNAL);
                 break;

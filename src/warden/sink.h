@@ -11,6 +11,8 @@ enum sink_method {
         SINK_OWN,    /* our own non-blocking opening of the caller's pipe or terminal */
         SINK_SOCKET, /* sends with MSG_DONTWAIT */
         SINK_POLL,   /* writes little pieces after asking poll */
+        SINK_OUTPUT, /* messages to a client's socket (wire.h) ... */
+        SINK_ERRORS,
 };
 
 struct sink {
@@ -20,6 +22,9 @@ struct sink {
 
 /* `fd` stays the caller's; its own flags are not touched: they are shared with its owner. */
 void sink_open(struct sink *sink, int fd);
+
+/* The same as messages on a client's socket: pieces of stdout (0) or stderr (1). */
+int sink_open_messages(struct sink *sink, int socket, int stream);
 void sink_close(struct sink *sink);
 
 /* Write what can be written now; returns the number of bytes taken, or -EAGAIN, or an error. */

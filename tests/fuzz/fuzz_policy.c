@@ -28,14 +28,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         cbx_error error = CBX_ERROR_INIT;
         int r;
 
-        r = cbx_policy_parse((const char *)data, size, &error, &first);
+        r = cbx_policy_parse((const char *)data, size, &first, &error);
         if (r < 0) {
                 must(!first);
                 check_error(&error, r);
                 return 0;
         }
-        must(cbx_policy_print(first, &error, &text) == 0);
-        must(cbx_policy_parse(text, strlen(text), &error, &second) == 0);
+        must(cbx_policy_print(first, &text, &error) == 0);
+        must(cbx_policy_parse(text, strlen(text), &second, &error) == 0);
         must(cbx_policy_hash(first) == cbx_policy_hash(second));
         must(first->limits.wall == second->limits.wall && first->limits.cpu == second->limits.cpu);
         must(first->n_paths == second->n_paths && first->n_variables == second->n_variables);

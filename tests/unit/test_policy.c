@@ -14,7 +14,7 @@ static cbx_policy *parse(const char *text)
         cbx_error error = CBX_ERROR_INIT;
         cbx_policy *policy = NULL;
 
-        if (cbx_policy_parse(text, strlen(text), &error, &policy) < 0)
+        if (cbx_policy_parse(text, strlen(text), &policy, &error) < 0)
                 fail_msg("%s: refused: %s: %s", text, error.where, error.text);
         return policy;
 }
@@ -288,14 +288,14 @@ static void refusals_say_where_and_why(void **state)
                 const struct refusal *c = &refusals[i];
                 cbx_error error = CBX_ERROR_INIT;
                 cbx_policy *policy = (cbx_policy *)0x1;
-                int r = cbx_policy_parse(c->text, strlen(c->text), &error, &policy);
+                int r = cbx_policy_parse(c->text, strlen(c->text), &policy, &error);
 
                 if (r != -EINVAL || error.code != r || !strstr(error.text, c->says) ||
                     strncmp(error.where, c->where, strlen(c->where)) != 0 ||
                     (c->where[0] == '\0' && error.where[0] != '\0'))
                         fail_msg("%s: %d, at \"%s\": %s", c->text, r, error.where, error.text);
                 assert_ptr_equal(policy, (cbx_policy *)0x1); /* untouched */
-                assert_int_equal(cbx_policy_parse(c->text, strlen(c->text), NULL, &policy), r);
+                assert_int_equal(cbx_policy_parse(c->text, strlen(c->text), &policy, NULL), r);
         }
 }
 
@@ -318,7 +318,7 @@ static int parse_repeated(const char *before, const char *piece, size_t times, c
                         assert_int_equal(buffer_add(&text, piece, strlen(piece)), 0);
         }
         assert_int_equal(buffer_add(&text, after, strlen(after)), 0);
-        return cbx_policy_parse(text.data, text.length, error, &policy);
+        return cbx_policy_parse(text.data, text.length, &policy, error);
 }
 
 /* 1 000 bytes. */
@@ -435,9 +435,9 @@ static void printing_and_reading_again_changes_nothing(void **state)
                 _cleanup_policy_ cbx_policy *first = parse(texts[i]), *second = NULL;
                 _cleanup_free_ char *a = NULL, *b = NULL;
 
-                assert_int_equal(cbx_policy_print(first, NULL, &a), 0);
+                assert_int_equal(cbx_policy_print(first, &a, NULL), 0);
                 second = parse(a);
-                assert_int_equal(cbx_policy_print(second, NULL, &b), 0);
+                assert_int_equal(cbx_policy_print(second, &b, NULL), 0);
                 assert_string_equal(a, b);
                 assert_true(first->limits.wall == second->limits.wall);
                 assert_true(first->limits.cpu == second->limits.cpu);
@@ -456,7 +456,7 @@ static void printed_policies_are_pleasant_to_read(void **state)
         _cleanup_free_ char *text = NULL;
 
         (void)state;
-        assert_int_equal(cbx_policy_print(p, NULL, &text), 0);
+        assert_int_equal(cbx_policy_print(p, &text, NULL), 0);
         for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
                 if (!strstr(text, lines[i]))
                         fail_msg("no %s in %s", lines[i], text);

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT */
+/* Calls: started, watched, ended. */
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include "client/client.h"
+
+#define INPUT_INLINE (16 * KIB) /* more than this goes in a memory file */
+
+/* ---- Opening and closing ---- */
+
+cbx_call *cbx_call_free(cbx_call *call)
+{
+        if (!call)
+                return NULL;
+        base_close(call->socket); /* if it still runs, the warden ends it */
+        wire_message_free(&call->message);
+        report_free(&call->report);
+        cbx_policy_unref(call->policy);
+        free(call->id);
+        free(call);
+        return NULL;
+}
+
+int client_open_call(cbx_policy *policy, const char *id, cbx_call **ret_call, int *ret_socket,
+                     cbx_error *error)
+{
+        cbx_call *call = malloc(sizeof(*call));
+        int pair[2];
+
+        if (!call)
+                return error_oom(error);
+        memset(call, 0, offsetof(cbx_call, room)); /* the room is large, and filled when needed */
+        call->report = (struct report)REPORT_INIT;
+        for (size_t i = 0; i < WIRE_FDS_MAX; i++)
+                call->message.fds[i] = -1;
+        call->socket = -1;
+        call->policy = cbx_policy_ref(policy);
+        call->id = id ? strdup(id) : NULL;
+        if (id && !call->id) {
+                cbx_call_free(call);
+                return error_oom(error);
+        }
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
+                int r = -errno;
+
+                cbx_call_free(call);
+                return error_set(error, r, "", "cannot make a socket: %s", strerror(-r));
+        }
+        call->socket = pair[0];
+        *ret_call = call;
+        *ret_socket = pair[1];
+        return 0;
+}
+
+/* ---- Starting ---- */
+
+static int input_file(const void *data, size_t length)
+{
+        _cleanup_fd_ int fd = memfd_create("callbox-input", MFD_CLOEXEC);
+        int r = fd < 0 ? -errno : fd_write_all(fd, data, length);
+
+        if (r == 0 && lseek(fd, 0, SEEK_SET) < 0)
+                r = -errno;
+        return r < 0 ? r : TAKE_FD(fd);
+}
+
+int cbx_start(cbx_warden *warden, cbx_policy *policy, const cbx_spec *spec, cbx_call **ret_call,
+              cbx_error *error)
+{
+        _cleanup_fd_ int theirs = -1, input = -1;
+        int fds[4], r;
+        size_t n_fds = 1;
+        struct wire_spec asked;
+        cbx_spec known = CBX_SPEC_INIT;
+        char *shell[4];
+        cbx_call *call;
+
+        r = client_read_spec(spec, policy, &known, shell, &asked, error);
+        if (r < 0)
+                return r;
+        if (asked.input_from_fd) {
+                fds[n_fds++] = known.input_fd;
+        } else if (asked.input_length > INPUT_INLINE) {
+                input = input_file(asked.input, asked.input_length);
+                if (input < 0)
+                        return error_set(error, input, "input", "cannot hand over the input: %s",
+                                         strerror(-input));
+                asked.input_from_fd = true;
+                asked.input_length = 0;
+                fds[n_fds++] = input;
+        }
+        if (known.output_mode == CBX_TO_FD)
+                fds[n_fds++] = known.output_fd;
+        if (known.errors_mode == CBX_TO_FD)
+                fds[n_fds++] = known.errors_fd;
+        r = client_open_call(policy, known.id, &call, &theirs, error);
+        if (r < 0)
+                return r;
+        fds[WIRE_FD_CALL] = theirs;
+        r = client_request(warden, policy, known.explain, WIRE_START, &asked, fds, n_fds, error);
+        if (r < 0) {
+                cbx_call_free(call);
+                return r;
+        }
+        *ret_call = call;
+        return 0;
+}
+
+int cbx_prepare(cbx_warden *warden, cbx_policy *policy, cbx_error *error)
+{
+        _cleanup_fd_ int theirs = -1;
+        cbx_report report = CBX_REPORT_INIT;
+        cbx_call *call;
+        int r;
+
+        r = client_open_call(policy, NULL, &call, &theirs, error);
+        if (r < 0)
+                return r;
+        r = client_request(warden, policy, false, WIRE_PREPARE, NULL, &theirs, 1, error);
+        theirs = base_close(theirs);
+        if (r == 0)
+                r = cbx_wait(call, &report, error);
+        if (r == 0 && report.error) {
+                r = report.error->code;
+                error_set(error, r, report.error->where, "%s", report.error->text);
+                if (report.error->hint[0])
+                        error_hint(error, "%s", report.error->hint);
+        }
+        cbx_report_free(&report);
+        cbx_call_free(call);
+        return r;
+}
+
+/* ---- Events ---- */
+
+int cbx_call_fd(const cbx_call *call)
+{
+        return call->socket;
+}
+
+/* The socket ended without a report. What became of the call is not known, but nothing of it is
+ * left: boxes end with their warden. */
+static void report_loss(cbx_call *call, int code)
+{
+        struct report *report = &call->report;
+
+        report_free(report);
+        report->reason = REASON_INTERNAL;
+        report->id = call->id ? strdup(call->id) : NULL;
+        clock_gettime(CLOCK_REALTIME, &report->started_at);
+        error_set(&report->error, code, "warden", "the warden ended while the call was under way");
+        error_hint(&report->error, "whether the program ran is not known; the next call starts a "
+                                   "new warden");
+}
+
+/* Take one message. Returns 1 for one, 0 for none now; with `wait` there is always one. */
+static int hear(cbx_call *call, bool wait)
+{
+        int r;
+
+        wire_message_free(&call->message);
+        r = wire_receive(call->socket, &call->room, WIRE_REPORT_MAX, wait ? 0 : MSG_DONTWAIT,
+                         &call->message);
+        if (r == -EAGAIN)
+                return 0;
+        if (r > 0 && (call->message.type == WIRE_OUTPUT || call->message.type == WIRE_ERRORS))
+                return 1;
+        if (r > 0 && call->message.type == WIRE_REPORT) {
+                call->report.policy = cbx_policy_ref(call->policy);
+                r = wire_unpack_report(&call->message, &call->report);
+        } else {
+                r = r < 0 ? r : -EPIPE;
+        }
+        if (r < 0)
+                report_loss(call, r);
+        call->ended = true;
+        return 1;
+}
+
+int cbx_step(cbx_call *call, cbx_event *event, cbx_error *error)
+{
+        cbx_event found = CBX_EVENT_INIT;
+
+        if (event->size < sizeof(found))
+                return error_set(error, -EINVAL, "event",
+                                 "cbx_event is not initialised with CBX_EVENT_INIT");
+        if (call->ended || (hear(call, false) && call->ended)) {
+                found.kind = CBX_EVENT_ENDED;
+        } else if (call->message.body) {
+                found.kind =
+                        call->message.type == WIRE_OUTPUT ? CBX_EVENT_OUTPUT : CBX_EVENT_ERRORS;
+                found.data = call->message.body;
+                found.length = call->message.length;
+        }
+        found.size = event->size;
+        memset(event, 0, event->size);
+        memcpy(event, &found, sizeof(found));
+        return 0;
+}
+
+int cbx_wait(cbx_call *call, cbx_report *report, cbx_error *error)
+{
+        struct report ended;
+
+        if (report->size < sizeof(*report))
+                return error_set(error, -EINVAL, "report",
+                                 "cbx_report is not initialised with CBX_REPORT_INIT");
+        if (call->taken)
+                return error_set(error, -EALREADY, "", "the report of this call has been taken");
+        while (!call->ended)
+                (void)hear(call, true);
+        ended = call->report;
+        call->report = (struct report)REPORT_INIT;
+        call->taken = true;
+        return client_fill_report(&ended, report, error);
+}
+
+int cbx_run(cbx_warden *warden, cbx_policy *policy, const cbx_spec *spec, cbx_report *report,
+            cbx_error *error)
+{
+        cbx_call *call;
+        int r = cbx_start(warden, policy, spec, &call, error);
+
+        if (r < 0)
+                return r;
+        r = cbx_wait(call, report, error);
+        cbx_call_free(call);
+        return r;
+}
+
+/* ---- What the caller can do ---- */
+
+/* A call that is over has nobody who listens: that is as good. */
+static int say(const cbx_call *call, enum wire_type type, const struct pack *pack)
+{
+        int r = wire_send_packed(call->socket, type, pack, NULL, 0, MSG_DONTWAIT);
+
+        return r == -EPIPE || r == -ECONNRESET || r == -EAGAIN ? 0 : r;
+}
+
+int cbx_kill(cbx_call *call)
+{
+        struct pack nothing = PACK_INIT;
+
+        return say(call, WIRE_KILL, &nothing);
+}
+
+int cbx_signal(cbx_call *call, int signal)
+{
+        _cleanup_pack_ struct pack pack = PACK_INIT;
+
+        if (signal < 1 || signal > 64)
+                return -EINVAL;
+        pack_number(&pack, (uint64_t)signal);
+        return say(call, WIRE_SIGNAL, &pack);
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The library's side: a connection to a warden, and calls, each with a socket of its own. No
+ * thread, no fork, no signal handler; a lock holds the connection together when threads share it.
+ */
+#ifndef CLIENT_CLIENT_H
+#define CLIENT_CLIENT_H
+
+#include <pthread.h>
+
+#include "warden/wire.h"
+
+#define CLIENT_POLICIES 64 /* that one connection keeps in use; the least used one goes */
+
+/* A policy that the warden has been told of, and under which circumstances it holds. */
+struct client_policy {
+        cbx_policy *policy; /* a reference; NULL: free */
+        uint64_t circumstances;
+        uint64_t id;
+        uint64_t used;
+};
+
+struct cbx_warden {
+        pthread_mutex_t lock;
+        char *program, *path; /* to start one, or to attach to one */
+        unsigned calls, queue, prepared;
+        int socket; /* -1: lost */
+        int pid;
+        uint64_t serial;
+        struct client_policy policies[CLIENT_POLICIES];
+};
+
+struct cbx_call {
+        int socket;
+        cbx_policy *policy;
+        char *id;
+        bool ended; /* `report` is there */
+        bool taken; /* and was handed out */
+        struct report report;
+        struct wire_message message; /* the last event's */
+        struct wire_room room;
+};
+
+/* A struct of the caller's, as large as he knows it: copied into one of ours. Fails when it is
+ * smaller than the first that ever was, or has something in fields that are not known here. */
+int client_read_struct(const char *what, const void *from, size_t least, void *to, size_t size,
+                       cbx_error *error);
+
+/* The spec as it is sent (spec.c). What `ret` points to is the caller's, but for argv. */
+int client_read_spec(const cbx_spec *spec, const cbx_policy *policy, cbx_spec *room, char *shell[4],
+                     struct wire_spec *ret, cbx_error *error);
+
+/* Send a request that needs a policy; `add` writes what follows its id (warden.c). */
+int client_request(cbx_warden *warden, cbx_policy *policy, bool explain, enum wire_type type,
+                   const struct wire_spec *spec, const int *fds, size_t n_fds, cbx_error *error);
+
+/* A call on a socket pair; the warden's end is returned (call.c). */
+int client_open_call(cbx_policy *policy, const char *id, cbx_call **ret_call, int *ret_socket,
+                     cbx_error *error);
+
+/* Turn a report into what the caller sees; takes it over, also on failure (report.c). */
+int client_fill_report(struct report *report, cbx_report *ret_report, cbx_error *error);
+
+#endif

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT */
+/* A report as the caller sees it. */
+#include <string.h>
+
+#include "client/client.h"
+
+/* The enums are the same, in the same order; names.c of the engine has the words. */
+_Static_assert((int)CBX_EXITED == (int)REASON_EXITED && (int)CBX_DENIED == (int)REASON_DENIED &&
+                       (int)CBX_INTERNAL == (int)REASON_INTERNAL,
+               "reasons of the API are those of the engine");
+
+/* What the public struct points to. The lists are made when they are first asked for. */
+struct owner {
+        struct report report;
+        char text[512];
+        char *output[2];
+        json_t *guarantees;
+        const cbx_denial **denial_list;
+        const cbx_guarantee **guarantee_list;
+};
+
+static const char *const nothing[] = { NULL };
+
+static void owner_free(struct owner *owner)
+{
+        report_free(&owner->report);
+        free(owner->output[0]);
+        free(owner->output[1]);
+        json_decref(owner->guarantees);
+        free(owner->denial_list);
+        free(owner->guarantee_list);
+        free(owner);
+}
+
+/* Head and tail in one piece. */
+static int join(const struct output *output, char **ret_data, cbx_output *ret)
+{
+        struct iovec parts[OUTPUT_PARTS];
+        size_t length = output->head_length + output->tail_length, at = 0;
+        char *data = malloc(length + 1);
+
+        if (!data)
+                return -ENOMEM;
+        output_parts(output, parts);
+        for (size_t i = 0; i < OUTPUT_PARTS; i++) {
+                if (parts[i].iov_len > 0)
+                        memcpy(data + at, parts[i].iov_base, parts[i].iov_len);
+                at += parts[i].iov_len;
+        }
+        data[length] = '\0';
+        *ret_data = data;
+        *ret = (cbx_output){ .data = data,
+                             .length = length,
+                             .head = output->head_length,
+                             .total = output->total,
+                             .omitted = output_omitted(output) };
+        return 0;
+}
+
+int client_fill_report(struct report *report, cbx_report *ret_report, cbx_error *error)
+{
+        cbx_report filled = CBX_REPORT_INIT;
+        struct owner *owner = calloc(1, sizeof(*owner));
+        size_t size = ret_report->size;
+
+        if (!owner) {
+                report_free(report);
+                return error_oom(error);
+        }
+        owner->report = *report;
+        report = &owner->report;
+        if (join(&report->output[0], &owner->output[0], &filled.output) < 0 ||
+            join(&report->output[1], &owner->output[1], &filled.errors) < 0) {
+                owner_free(owner);
+                return error_oom(error);
+        }
+        report_text(report, owner->text, sizeof(owner->text));
+        filled.reason = (int)report->reason;
+        filled.code = report->reason == REASON_EXITED ? report->code : -1;
+        filled.signal = report->reason == REASON_SIGNALED ? report->signal : 0;
+        filled.id = report->id;
+        filled.text = owner->text;
+        filled.error = report->error.code ? &report->error : NULL;
+        filled.started_at = (uint64_t)report->started_at.tv_sec * NSEC_PER_SEC +
+                            (uint64_t)report->started_at.tv_nsec;
+        filled.setup_time = report->setup_time;
+        filled.run_time = report->run_time;
+        filled.cpu_user = report->cpu_user;
+        filled.cpu_system = report->cpu_system;
+        filled.memory_peak = report->memory_peak;
+        filled.processes_peak = report->processes_peak;
+        filled.bytes_in = report->bytes_in;
+        filled.bytes_out = report->output[0].total + report->output[1].total;
+        filled.owner = owner;
+        /* A caller with a newer header has a larger struct: what is not known here is zero. */
+        memset(ret_report, 0, size);
+        memcpy(ret_report, &filled, MIN(size, sizeof(filled)));
+        ret_report->size = size;
+        return 0;
+}
+
+void cbx_report_free(cbx_report *report)
+{
+        size_t size;
+
+        if (!report || report->size < sizeof(*report))
+                return;
+        if (report->owner)
+                owner_free(report->owner);
+        size = report->size;
+        memset(report, 0, size);
+        *report = (cbx_report)CBX_REPORT_INIT;
+        report->size = size;
+}
+
+const char *cbx_reason_name(int reason)
+{
+        return reason >= 0 && reason < REASON_MAX_ ? reason_str((enum reason)reason) : NULL;
+}
+
+static const char *text_of(const json_t *object, const char *key)
+{
+        const char *text = json_string_value(json_object_get(object, key));
+
+        return text ? text : "";
+}
+
+/* A list of pointers, NULL-terminated, and what they point to, in one piece. */
+static void *new_list(size_t n, size_t size, void **ret_items)
+{
+        void **list = calloc(1, (n + 1) * sizeof(void *) + n * size);
+
+        if (!list)
+                return NULL;
+        *ret_items = list + n + 1;
+        for (size_t i = 0; i < n; i++)
+                list[i] = (char *)*ret_items + i * size;
+        return list;
+}
+
+const cbx_denial *const *cbx_report_denials(const cbx_report *report)
+{
+        struct owner *owner = report->owner;
+        size_t n = owner ? json_array_size(owner->report.denials) : 0;
+        cbx_denial *denials;
+        void *items;
+
+        if (n == 0)
+                return (const cbx_denial *const *)nothing;
+        if (owner->denial_list)
+                return owner->denial_list;
+        owner->denial_list = new_list(n, sizeof(cbx_denial), &items);
+        denials = items;
+        for (size_t i = 0; owner->denial_list && i < n; i++) {
+                json_t *json = json_array_get(owner->report.denials, i);
+
+                denials[i] = (cbx_denial){
+                        .kind = text_of(json, "kind"),
+                        .what = text_of(json, "what"),
+                        .error = text_of(json, "errno"),
+                        .count = (uint64_t)json_integer_value(json_object_get(json, "count")),
+                        .allow = text_of(json, "allow"),
+                };
+        }
+        return owner->denial_list;
+}
+
+const cbx_guarantee *const *cbx_report_guarantees(const cbx_report *report)
+{
+        struct owner *owner = report->owner;
+        cbx_guarantee *guarantees;
+        void *items;
+        size_t n;
+
+        if (!owner || !owner->report.policy)
+                return (const cbx_guarantee *const *)nothing;
+        if (owner->guarantee_list)
+                return owner->guarantee_list;
+        owner->guarantees = guarantees_to_json(owner->report.policy, owner->report.landlock_abi,
+                                               owner->report.cgroup);
+        n = json_array_size(owner->guarantees);
+        owner->guarantee_list = new_list(n, sizeof(cbx_guarantee), &items);
+        guarantees = items;
+        for (size_t i = 0; owner->guarantee_list && i < n; i++) {
+                json_t *json = json_array_get(owner->guarantees, i);
+
+                guarantees[i] = (cbx_guarantee){
+                        .name = text_of(json, "name"),
+                        .enforced = json_is_true(json_object_get(json, "enforced")),
+                        .by = text_of(json, "by"),
+                };
+        }
+        return owner->guarantee_list;
+}
+
+const char *const *cbx_report_warnings(const cbx_report *report)
+{
+        const struct owner *owner = report->owner;
+
+        return owner && owner->report.warnings ? (const char *const *)owner->report.warnings
+                                               : nothing;
+}
+
+int cbx_report_print(const cbx_report *report, char **ret_text, cbx_error *error)
+{
+        const struct owner *owner = report->owner;
+        _cleanup_json_ json_t *json = NULL;
+        char *text;
+
+        if (!owner)
+                return error_set(error, -EINVAL, "report", "there is no report in it");
+        json = report_to_json(&owner->report);
+        text = json ? json_dumps(json, JSON_INDENT(2) | JSON_REAL_PRECISION(15)) : NULL;
+        if (!text)
+                return error_oom(error);
+        *ret_text = text;
+        return 0;
+}
+
+int cbx_report_exit_code(const cbx_report *report)
+{
+        const struct owner *owner = report->owner;
+
+        return owner ? report_exit_code(&owner->report) : 125;
+}

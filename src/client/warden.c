@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: MIT */
+/* The connection to a warden: starting one, attaching to one, doing it again when it was lost. */
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+#include "client/client.h"
+
+#define HELLO_SECONDS 20
+#define SPAWN_FD 3
+
+/* ---- Starting and attaching ---- */
+
+static const char *program_of(const cbx_warden *warden)
+{
+        const char *program = warden->program ? warden->program : secure_getenv("CALLBOX_WARDEN");
+
+        return program && *program ? program : CALLBOX_PROGRAM;
+}
+
+static int spawn_attributes(posix_spawnattr_t *attributes)
+{
+        sigset_t none, all;
+
+        sigemptyset(&none);
+        sigfillset(&all);
+        posix_spawnattr_setsigmask(attributes, &none);
+        posix_spawnattr_setsigdefault(attributes, &all);
+        return -posix_spawnattr_setflags(
+                attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
+}
+
+/* It gets the socket and nothing else: no environment, nothing to read or to write. */
+static int spawn(const cbx_warden *warden, int socket, pid_t *ret_pid)
+{
+        char calls[16], queue[16], prepared[16], fd[16];
+        const char *program = program_of(warden);
+        char *const argv[] = { (char *)"callbox",
+                               (char *)"warden",
+                               (char *)"--connection",
+                               fd,
+                               (char *)"--calls",
+                               calls,
+                               (char *)"--queue",
+                               queue,
+                               (char *)"--prepared",
+                               prepared,
+                               NULL };
+        char *const environment[] = { NULL };
+        posix_spawn_file_actions_t actions;
+        posix_spawnattr_t attributes;
+        int r;
+
+        snprintf(fd, sizeof(fd), "%d", SPAWN_FD);
+        snprintf(calls, sizeof(calls), "%u", warden->calls);
+        snprintf(queue, sizeof(queue), "%u", warden->queue);
+        snprintf(prepared, sizeof(prepared), "%u", warden->prepared);
+        r = -posix_spawn_file_actions_init(&actions);
+        if (r < 0)
+                return r;
+        r = -posix_spawnattr_init(&attributes);
+        if (r == 0) {
+                r = spawn_attributes(&attributes);
+                /* The socket first: its number may be one of the three. */
+                if (r == 0)
+                        r = -posix_spawn_file_actions_adddup2(&actions, socket, SPAWN_FD);
+                for (int i = 0; r == 0 && i < 3; i++)
+                        r = -posix_spawn_file_actions_addopen(&actions, i, "/dev/null", O_RDWR, 0);
+                if (r == 0)
+                        r = -posix_spawn(ret_pid, program, &actions, &attributes, argv,
+                                         environment);
+                posix_spawnattr_destroy(&attributes);
+        }
+        posix_spawn_file_actions_destroy(&actions);
+        return r;
+}
+
+/* The program that was started hands over to a child of its own and leaves at once, so that the
+ * caller never has a child he does not know of. */
+static void reap(pid_t pid)
+{
+        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+                ;
+}
+
+static int start_warden(const cbx_warden *warden, int *ret_socket, cbx_error *error)
+{
+        int pair[2], r;
+        pid_t pid;
+
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+                return error_set(error, -errno, "", "cannot make a socket: %s", strerror(errno));
+        r = spawn(warden, pair[1], &pid);
+        base_close(pair[1]);
+        if (r < 0) {
+                base_close(pair[0]);
+                error_set(error, r, "warden", "cannot start %s: %s", program_of(warden),
+                          strerror(-r));
+                error_hint(error, "install callbox, or name its program in CALLBOX_WARDEN");
+                return r;
+        }
+        reap(pid);
+        *ret_socket = pair[0];
+        return 0;
+}
+
+static int attach(const char *path, int *ret_socket, cbx_error *error)
+{
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        _cleanup_fd_ int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+        if (fd < 0)
+                return error_set(error, -errno, "", "cannot make a socket: %s", strerror(errno));
+        if (strlen(path) >= sizeof(address.sun_path))
+                return error_set(error, -ENAMETOOLONG, "socket", "%s is too long for a socket",
+                                 path);
+        memcpy(address.sun_path, path, strlen(path) + 1);
+        if (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
+                error_set(error, -errno, "socket", "cannot reach a warden at %s: %s", path,
+                          strerror(errno));
+                error_hint(error, "start one: callbox warden --socket %s", path);
+                return error ? error->code : -errno;
+        }
+        *ret_socket = TAKE_FD(fd);
+        return 0;
+}
+
+/* ---- Hello ---- */
+
+static int greet(cbx_warden *warden, cbx_error *error)
+{
+        static const char text[] = "the warden does not answer";
+        struct timeval patience = { .tv_sec = HELLO_SECONDS }, none = { 0 };
+        _cleanup_message_ struct wire_message message = { .fds = { -1, -1, -1, -1, -1, -1 } };
+        _cleanup_free_ struct wire_room *room = malloc(sizeof(*room));
+        _cleanup_pack_ struct pack pack = PACK_INIT;
+        struct unpack unpack;
+        uint64_t version;
+        int r;
+
+        if (!room)
+                return error_oom(error);
+        pack_number(&pack, WIRE_VERSION);
+        r = wire_send_packed(warden->socket, WIRE_HELLO, &pack, NULL, 0, 0);
+        setsockopt(warden->socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+        if (r == 0)
+                r = wire_receive(warden->socket, room, 0, 0, &message);
+        setsockopt(warden->socket, SOL_SOCKET, SO_RCVTIMEO, &none, sizeof(none));
+        if (r == 0) {
+                error_set(error, -ECONNRESET, "warden", "the warden ended before it answered");
+                error_hint(error, "is %s callbox, of this version and may this user attach to it?",
+                           warden->path ? warden->path : program_of(warden));
+                return -ECONNRESET;
+        }
+        if (r < 0)
+                return error_set(error, r, "warden", "%s: %s", text, strerror(-r));
+        unpack = (struct unpack)UNPACK_INIT(message.body, message.length);
+        version = unpack_number(&unpack);
+        if (message.type != WIRE_HELLO || version != WIRE_VERSION)
+                return error_set(error, -EPROTO, "warden",
+                                 "the warden speaks version %llu of the protocol, this library %u",
+                                 (unsigned long long)version, WIRE_VERSION);
+        warden->pid = (int)unpack_number_below(&unpack, INT32_MAX);
+        return unpack_is_whole(&unpack) ? 0 : error_set(error, -EPROTO, "warden", "%s", text);
+}
+
+static void disconnect(cbx_warden *warden)
+{
+        warden->socket = base_close(warden->socket);
+        warden->pid = -ENOTCONN;
+        for (size_t i = 0; i < CLIENT_POLICIES; i++)
+                warden->policies[i].policy = cbx_policy_unref(warden->policies[i].policy);
+}
+
+static int reconnect(cbx_warden *warden, cbx_error *error)
+{
+        int r;
+
+        disconnect(warden);
+        r = warden->path ? attach(warden->path, &warden->socket, error)
+                         : start_warden(warden, &warden->socket, error);
+        if (r == 0)
+                r = greet(warden, error);
+        if (r < 0)
+                disconnect(warden);
+        return r;
+}
+
+/* ---- Opening and closing ---- */
+
+cbx_warden *cbx_warden_close(cbx_warden *warden)
+{
+        if (!warden)
+                return NULL;
+        disconnect(warden);
+        pthread_mutex_destroy(&warden->lock);
+        free(warden->program);
+        free(warden->path);
+        free(warden);
+        return NULL;
+}
+
+int cbx_warden_open(const cbx_warden_options *options, cbx_warden **ret_warden, cbx_error *error)
+{
+        cbx_warden_options known = CBX_WARDEN_OPTIONS_INIT;
+        cbx_warden *warden;
+        int r = 0;
+
+        if (options)
+                r = client_read_struct("cbx_warden_options", options, sizeof(known), &known,
+                                       sizeof(known), error);
+        if (r < 0)
+                return r;
+        warden = calloc(1, sizeof(*warden));
+        if (!warden)
+                return error_oom(error);
+        pthread_mutex_init(&warden->lock, NULL);
+        warden->socket = -1;
+        warden->calls = known.calls;
+        warden->queue = known.queue;
+        warden->prepared = known.prepared;
+        warden->program = known.program ? strdup(known.program) : NULL;
+        warden->path = known.socket ? strdup(known.socket) : NULL;
+        if ((known.program && !warden->program) || (known.socket && !warden->path))
+                r = error_oom(error);
+        else
+                r = reconnect(warden, error);
+        if (r < 0) {
+                cbx_warden_close(warden);
+                return r;
+        }
+        *ret_warden = warden;
+        return 0;
+}
+
+int cbx_warden_pid(const cbx_warden *warden)
+{
+        int pid;
+
+        pthread_mutex_lock((pthread_mutex_t *)&warden->lock);
+        pid = warden->pid;
+        pthread_mutex_unlock((pthread_mutex_t *)&warden->lock);
+        return pid;
+}
+
+/* ---- Policies ---- */
+
+/* What a plan depends on besides the policy: the caller's directory, the part of his environment
+ * that the policy looks at, and whether refusals are to be explained. */
+static uint64_t hash_circumstances(const struct wire_policy *policy)
+{
+        uint64_t hash = hash_bytes(HASH_INIT, policy->directory, strlen(policy->directory) + 1);
+
+        for (char **variable = policy->environment; *variable; variable++)
+                hash = hash_bytes(hash, *variable, strlen(*variable) + 1);
+        return hash_bytes(hash, policy->explain ? "e" : "", policy->explain);
+}
+
+/* Its place in the table, or the one that has not been used for longest. */
+static struct client_policy *find_place(cbx_warden *warden, const cbx_policy *policy,
+                                        uint64_t circumstances)
+{
+        struct client_policy *least = &warden->policies[0];
+
+        for (size_t i = 0; i < CLIENT_POLICIES; i++) {
+                struct client_policy *place = &warden->policies[i];
+
+                if (place->policy == policy && place->circumstances == circumstances)
+                        return place;
+                if (least->policy && (!place->policy || place->used < least->used))
+                        least = place;
+        }
+        return least;
+}
+
+static int forget(cbx_warden *warden, struct client_policy *place)
+{
+        _cleanup_pack_ struct pack pack = PACK_INIT;
+
+        if (!place->policy)
+                return 0;
+        pack_number(&pack, place->id);
+        place->policy = cbx_policy_unref(place->policy);
+        return wire_send_packed(warden->socket, WIRE_FORGET, &pack, NULL, 0, 0);
+}
+
+/* Tell the warden of a policy unless it knows it already. */
+static int introduce(cbx_warden *warden, cbx_policy *policy, struct wire_policy *asked,
+                     uint64_t *ret_id)
+{
+        uint64_t circumstances = hash_circumstances(asked);
+        struct client_policy *place = find_place(warden, policy, circumstances);
+        _cleanup_pack_ struct pack pack = PACK_INIT;
+        _cleanup_free_ char *text = NULL;
+        int r;
+
+        place->used = ++warden->serial;
+        if (place->policy == policy && place->circumstances == circumstances) {
+                *ret_id = place->id;
+                return 0;
+        }
+        r = cbx_policy_print(policy, &text, NULL);
+        if (r == 0)
+                r = forget(warden, place);
+        if (r < 0)
+                return r;
+        asked->id = warden->serial;
+        asked->text = text;
+        asked->length = strlen(text);
+        wire_pack_policy(&pack, asked);
+        r = wire_send_packed(warden->socket, WIRE_POLICY, &pack, NULL, 0, 0);
+        if (r < 0)
+                return r;
+        *place = (struct client_policy){ .policy = cbx_policy_ref(policy),
+                                         .circumstances = circumstances,
+                                         .id = asked->id,
+                                         .used = asked->id };
+        *ret_id = asked->id;
+        return 0;
+}
+
+/* ---- Requests ---- */
+
+static int send_request(cbx_warden *warden, cbx_policy *policy, struct wire_policy *asked,
+                        enum wire_type type, const struct wire_spec *spec, const int *fds,
+                        size_t n_fds)
+{
+        _cleanup_pack_ struct pack pack = PACK_INIT;
+        uint64_t id;
+        int r = introduce(warden, policy, asked, &id);
+
+        if (r < 0)
+                return r;
+        if (spec)
+                wire_pack_spec(&pack, id, spec);
+        else
+                pack_number(&pack, id);
+        if (pack.buffer.length > WIRE_REQUEST_MAX)
+                return -E2BIG;
+        return wire_send_packed(warden->socket, type, &pack, fds, n_fds, 0);
+}
+
+int client_request(cbx_warden *warden, cbx_policy *policy, bool explain, enum wire_type type,
+                   const struct wire_spec *spec, const int *fds, size_t n_fds, cbx_error *error)
+{
+        _cleanup_free_ char **environment = plan_select_environment(policy, environ);
+        _cleanup_free_ char *directory = getcwd(NULL, 0);
+        struct wire_policy asked = { .directory = directory,
+                                     .environment = environment,
+                                     .explain = explain };
+        int r = -ENOTCONN;
+
+        if (!environment)
+                return error_oom(error);
+        if (!directory || directory[0] != '/')
+                return error_set(error, -ENOENT, "", "the current directory does not exist");
+        pthread_mutex_lock(&warden->lock);
+        if (warden->socket >= 0)
+                r = send_request(warden, policy, &asked, type, spec, fds, n_fds);
+        /* It is gone, and has not taken the request: the next one gets it. */
+        if (r == -EPIPE || r == -ECONNRESET || r == -ENOTCONN) {
+                r = reconnect(warden, error);
+                if (r == 0)
+                        r = send_request(warden, policy, &asked, type, spec, fds, n_fds);
+                else
+                        error = NULL; /* it has been filled */
+        }
+        pthread_mutex_unlock(&warden->lock);
+        if (r == -E2BIG)
+                return error_set(error, r, "argv",
+                                 "the arguments and the environment are too "
+                                 "long");
+        if (r < 0)
+                error_set(error, r, "warden", "cannot ask the warden: %s", strerror(-r));
+        return r;
+}

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: MIT */
+/* A client's call: its request, its box, its report. */
+#include <fcntl.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "warden/server.h"
+
+static void hear(struct watch *watch, uint32_t events);
+
+/* ---- The end ---- */
+
+static void leave(struct job *job)
+{
+        if (!job->told || !job->gone)
+                return;
+        server_job_gone(job);
+}
+
+static void hang_up(struct job *job)
+{
+        loop_unwatch(&job->client->server->loop, &job->socket);
+        job->socket.fd = base_close(job->socket.fd);
+        job->told = true;
+}
+
+/* Send the report as soon as the client can take it. */
+static void tell(struct job *job)
+{
+        int r = job->socket.fd < 0 ? 0
+                                   : wire_send_report(job->socket.fd, &job->report, MSG_DONTWAIT);
+
+        if (r == -EAGAIN &&
+            loop_watch(&job->client->server->loop, &job->socket, EPOLLIN | EPOLLOUT) == 0)
+                return;
+        /* A client that is gone does not want it. One whose report cannot be sent for another
+         * reason sees its socket end, and says so itself. */
+        hang_up(job);
+        leave(job);
+}
+
+static void finish(struct job *job)
+{
+        if (job->finished)
+                return;
+        job->finished = true;
+        server_job_over(job);
+        tell(job);
+}
+
+/* There was no call: say why not. */
+static void end_early(struct job *job, enum reason reason, const cbx_error *error)
+{
+        job->report.reason = reason;
+        if (error)
+                job->report.error = *error;
+        if (job->asked.id && !job->report.id)
+                job->report.id = strdup(job->asked.id);
+        if (job->report.started_at.tv_sec == 0)
+                clock_gettime(CLOCK_REALTIME, &job->report.started_at);
+        job->gone = true;
+        finish(job);
+}
+
+static void fail(struct job *job, const cbx_error *error)
+{
+        end_early(job, REASON_SETUP, error);
+}
+
+static void call_over(struct call *call)
+{
+        struct job *job = call->owner;
+
+        finish(job);
+        pool_refill(job->pool);
+}
+
+static void call_gone(struct call *call)
+{
+        struct job *job = call->owner;
+
+        job->gone = true;
+        leave(job);
+}
+
+/* ---- The box ---- */
+
+static void start(struct job *job, struct prepared *box)
+{
+        struct call *call = &job->call;
+        int r;
+
+        if (cgroup_set_limits(&box->cgroup, &job->spec.limits, &job->report.error) < 0) {
+                box_kill(&box->box);
+                fail(job, NULL);
+                return;
+        }
+        job->started = true;
+        r = call_start(call, &job->client->server->loop, &job->plan->plan, &job->spec, box,
+                       &job->report);
+        call->over = call_over;
+        call->gone = call_gone;
+        call->owner = job;
+        if (r < 0) { /* the box has been killed */
+                fail(job, NULL);
+        } else if (call->done) { /* it could not be watched, and was killed as well */
+                job->gone = true;
+                finish(job);
+        }
+}
+
+static void taken(struct pool_taker *taker, struct prepared *box, struct maker_plan *plan)
+{
+        struct job *job = (struct job *)((char *)taker - offsetof(struct job, taker));
+
+        job->client->server->n_starting--;
+        job->plan = plan;
+        if (job->probing) {
+                pool_give_back(job->pool, box, plan);
+                pool_refill(job->pool);
+                end_early(job, REASON_EXITED, NULL);
+        } else {
+                start(job, box);
+        }
+}
+
+static void refused(struct pool_taker *taker, const cbx_error *error)
+{
+        struct job *job = (struct job *)((char *)taker - offsetof(struct job, taker));
+
+        job->client->server->n_starting--;
+        fail(job, error);
+}
+
+void job_begin(struct job *job)
+{
+        job->client->server->n_starting++;
+        job->taker = (struct pool_taker){ .taken = taken, .refused = refused };
+        pool_take(job->pool, &job->taker);
+}
+
+void job_cancel(struct job *job)
+{
+        if (job->finished)
+                return;
+        if (job->started) {
+                call_cancel(&job->call);
+                return;
+        }
+        if (job->taker.waiting) {
+                pool_abandon(job->pool, &job->taker);
+                job->client->server->n_starting--;
+        }
+        end_early(job, REASON_CANCELLED, NULL);
+}
+
+/* ---- What the client says about its call ---- */
+
+static void hear(struct watch *watch, uint32_t events)
+{
+        struct job *job = watch->owner;
+        struct wire_room *room = &job->client->server->room;
+        _cleanup_message_ struct wire_message message = { 0 };
+        int r;
+
+        if (job->finished && (events & EPOLLOUT)) {
+                tell(job);
+                return;
+        }
+        r = wire_receive(watch->fd, room, 0, MSG_DONTWAIT, &message);
+        if (r == -EAGAIN)
+                return;
+        if (r > 0 && message.type == WIRE_KILL) {
+                job_cancel(job);
+        } else if (r > 0 && message.type == WIRE_SIGNAL) {
+                struct unpack unpack = UNPACK_INIT(message.body, message.length);
+                int signal = (int)unpack_number_below(&unpack, 65);
+
+                if (unpack_is_whole(&unpack) && signal > 0 && job->started && !job->finished)
+                        call_signal(&job->call, signal);
+        } else { /* it has gone, or talks nonsense: nobody wants to know any more */
+                hang_up(job);
+                job_cancel(job);
+                leave(job);
+        }
+}
+
+/* ---- The request ---- */
+
+/* The spec as the engine wants it. */
+static int read_spec(struct job *job, cbx_error *error)
+{
+        const struct wire_spec *asked = &job->asked;
+        struct call_spec *spec = &job->spec;
+        int r;
+
+        *spec = (struct call_spec){ .id = asked->id,
+                                    .argv = asked->argv,
+                                    .environment = asked->environment,
+                                    .directory = asked->directory,
+                                    .stdin_fd = asked->input_from_fd ? job->fds[0] : -1,
+                                    .limits = job->pool->policy->limits,
+                                    .captured = true };
+        if (!asked->input_from_fd && asked->input_length > 0) {
+                spec->stdin_data = asked->input;
+                spec->stdin_length = asked->input_length;
+        }
+        r = policy_limits_tighten(&asked->limits, &spec->limits, error);
+        for (int i = 0; r == 0 && i < 2; i++) {
+                uint64_t mode = asked->output_mode[i];
+                struct call_output *output = &spec->output[i];
+
+                output->capture = mode == CBX_CAPTURE || mode == CBX_EVENTS;
+                output->message = mode == CBX_EVENTS;
+                output->forward = mode == CBX_TO_FD    ? job->fds[1 + i]
+                                  : mode == CBX_EVENTS ? job->socket.fd
+                                                       : -1;
+                if (mode == CBX_TO_FD && output->forward < 0)
+                        r = error_set(error, -EBADF, i ? "errors_fd" : "output_fd",
+                                      "no descriptor came with the call");
+        }
+        if (r == 0 && asked->input_from_fd && job->fds[0] < 0)
+                r = error_set(error, -EBADF, "input_fd", "no descriptor came with the call");
+        return r;
+}
+
+static const struct client_policy *find_policy(const struct client *client, uint64_t id)
+{
+        const struct client_policy *policy;
+
+        TAILQ_FOREACH(policy, &client->policies, link)
+        {
+                if (policy->id == id)
+                        return policy;
+        }
+        return NULL;
+}
+
+/* The descriptors come in the order of wire.h; those that are not asked for are left out. */
+static void take_descriptors(struct job *job, struct wire_message *message)
+{
+        bool wanted[3] = { job->asked.input_from_fd, job->asked.output_mode[0] == CBX_TO_FD,
+                           job->asked.output_mode[1] == CBX_TO_FD };
+        size_t next = WIRE_FD_INPUT;
+
+        for (size_t i = 0; i < ARRAY_SIZE(wanted); i++)
+                job->fds[i] = wanted[i] ? TAKE_FD(message->fds[next++]) : -1;
+}
+
+static int read_request(struct job *job, struct wire_message *message, uint64_t *ret_policy)
+{
+        struct unpack unpack;
+
+        if (message->own) {
+                job->body = TAKE_PTR(message->own);
+        } else {
+                job->body = malloc(MAX(message->length, 1));
+                if (!job->body)
+                        return -ENOMEM;
+                memcpy(job->body, message->body, message->length);
+        }
+        unpack = (struct unpack)UNPACK_INIT(job->body, message->length);
+        if (job->probing) {
+                *ret_policy = unpack_number(&unpack);
+                return unpack_is_whole(&unpack) ? 0 : -EPROTO;
+        }
+        return wire_unpack_spec(&unpack, ret_policy, &job->asked);
+}
+
+/* Why a call cannot be taken; 0 when it can. */
+static int check_request(struct job *job, struct wire_message *message, cbx_error *error)
+{
+        const struct client *client = job->client;
+        const struct client_policy *policy;
+        uint64_t id = 0;
+        int r = read_request(job, message, &id);
+
+        if (r < 0)
+                return error_set(error, r, "", "the warden cannot read the call: %s", strerror(-r));
+        take_descriptors(job, message);
+        if (message->lost)
+                return error_set(error, -EMFILE, "", "the warden has no descriptors left");
+        policy = find_policy(client, id);
+        if (!policy)
+                return error_set(error, -EPROTO, "", "the warden does not know the policy");
+        if (!policy->pool) {
+                *error = policy->error;
+                return error->code;
+        }
+        job->pool = pool_ref(policy->pool);
+        r = job->probing ? 0 : read_spec(job, error);
+        if (r == 0 && client->n_queued > client->server->options.queue) {
+                r = error_set(error, -EAGAIN, "", "%u calls run and %u wait: the queue is full",
+                              client->n_running, client->n_queued - 1);
+                error_hint(error, "start fewer calls at once, or open the warden with a longer "
+                                  "queue");
+        }
+        return r;
+}
+
+void job_open(struct client *client, struct wire_message *message)
+{
+        struct server *server = client->server;
+        struct job *job = calloc(1, sizeof(*job));
+        cbx_error error = CBX_ERROR_INIT;
+        int r;
+
+        if (!job || message->fds[WIRE_FD_CALL] < 0) {
+                free(job);
+                return; /* the other end of its socket sees that nobody took it */
+        }
+        *job = (struct job){ .client = client,
+                             .fds = { -1, -1, -1 },
+                             .socket = { .fd = TAKE_FD(message->fds[WIRE_FD_CALL]),
+                                         .ready = hear,
+                                         .owner = job },
+                             .probing = message->type == WIRE_PREPARE,
+                             .report = REPORT_INIT };
+        TAILQ_INSERT_TAIL(&client->queue, job, link);
+        client->n_queued++;
+        job->queued = true;
+        r = loop_watch(&server->loop, &job->socket, EPOLLIN);
+        if (r < 0)
+                error_set(&error, r, "", "cannot watch for events: %s", strerror(-r));
+        else
+                r = check_request(job, message, &error);
+        if (r < 0)
+                fail(job, &error);
+}
+
+void job_free(struct job *job)
+{
+        if (job->started)
+                call_free(&job->call);
+        loop_unwatch(&job->client->server->loop, &job->socket);
+        base_close(job->socket.fd);
+        for (size_t i = 0; i < ARRAY_SIZE(job->fds); i++)
+                base_close(job->fds[i]);
+        report_free(&job->report);
+        free(job->asked.argv);
+        free(job->asked.environment);
+        free(job->body);
+        maker_plan_unref(job->plan);
+        pool_unref(job->pool);
+        free(job);
+}

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: MIT */
+/* Nursery and makers: the processes between a warden and its boxes. */
+#include "warden/maker.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
+#include "box/descriptor.h"
+
+/* ---- A maker ---- */
+
+struct maker {
+        int socket;
+        int warden; /* pidfd */
+        cbx_policy *policy;
+        struct plan_options options;
+        struct plan *plan;
+};
+
+static void pack_plan(struct pack *pack, const struct plan *plan)
+{
+        pack_number(pack, 0);
+        pack_number(pack, plan->privileged);
+        pack_number(pack, plan->host_uid);
+        pack_number(pack, plan->host_gid);
+        pack_number(pack, (uint64_t)plan->landlock_abi);
+        pack_text(pack, plan->start_directory);
+        pack_texts(pack, (const char *const *)plan->environment);
+        pack_texts(pack, (const char *const *)plan->warnings);
+        pack_number(pack, plan->n_guards);
+        for (size_t i = 0; i < plan->n_guards; i++) {
+                pack_text(pack, plan->guards[i].path);
+                pack_text(pack, plan->guards[i].name);
+        }
+        pack_number(pack, plan->n_facts);
+        for (size_t i = 0; i < plan->n_facts; i++) {
+                pack_text(pack, plan->facts[i].path);
+                pack_number(pack, plan->facts[i].device);
+                pack_number(pack, plan->facts[i].inode);
+        }
+}
+
+/* Compile the plan and tell the warden. Returns false when there is none. */
+static bool make_plan(struct maker *maker)
+{
+        _cleanup_pack_ struct pack pack = PACK_INIT;
+        cbx_error error = CBX_ERROR_INIT;
+
+        maker->plan = plan_free(maker->plan);
+        if (plan_compile(maker->policy, &maker->options, &error, &maker->plan) < 0)
+                wire_pack_error(&pack, &error);
+        else
+                pack_plan(&pack, maker->plan);
+        return wire_send_packed(maker->socket, WIRE_PLAN, &pack, NULL, 0, 0) == 0 && maker->plan;
+}
+
+static int make_box(struct maker *maker, int cgroup, struct box *box, int *ret_page,
+                    cbx_error *error)
+{
+        struct box_ends ends = BOX_ENDS_INIT;
+        _cleanup_fd_ int page = memfd_create("callbox", MFD_CLOEXEC);
+        pid_t pid;
+        int r;
+
+        if (page < 0 || ftruncate(page, sizeof(struct box_page)) < 0)
+                return error_set(error, -errno, "", "cannot make the page of a box: %s",
+                                 strerror(errno));
+        ends.warden = maker->warden;
+        ends.cgroup = cgroup;
+        ends.unhurried = true;
+        r = box_open(box, maker->plan, page, &ends, error);
+        if (r == 0)
+                r = box_make(maker->plan, &ends, &pid, &box->pidfd, error);
+        base_close(ends.control);
+        base_close(ends.start);
+        *ret_page = TAKE_FD(page);
+        return r;
+}
+
+static bool serve(struct maker *maker, int cgroup)
+{
+        _cleanup_pack_ struct pack pack = PACK_INIT;
+        cbx_error error = CBX_ERROR_INIT;
+        struct box box = BOX_INIT;
+        _cleanup_fd_ int page = -1;
+        int r;
+
+        /* What a path led to when the plan was made may have been replaced since. */
+        if (!plan_is_current(maker->plan) && !make_plan(maker))
+                return false;
+        r = make_box(maker, cgroup, &box, &page, &error);
+        if (r < 0) {
+                wire_pack_error(&pack, &error);
+                r = wire_send_packed(maker->socket, WIRE_BOX, &pack, NULL, 0, 0);
+                box_kill(&box);
+        } else {
+                r = wire_send(maker->socket, WIRE_BOX, NULL, 0,
+                              (int[]){ [MAKER_PIDFD] = box.pidfd,
+                                       [MAKER_CONTROL] = box.control,
+                                       [MAKER_START] = box.start,
+                                       [MAKER_PAGE] = page },
+                              4, 0);
+        }
+        box_free(&box);
+        return r == 0;
+}
+
+static _Noreturn void maker_main(struct maker *maker, struct wire_message *request,
+                                 const struct wire_policy *policy)
+{
+        static struct wire_room room;
+        cbx_error error = CBX_ERROR_INIT;
+        bool on;
+
+        (void)prctl(PR_SET_NAME, "callbox-maker");
+        maker->options = (struct plan_options){ .explain = policy->explain,
+                                                .directory = policy->directory,
+                                                .environment = policy->environment };
+        on = cbx_policy_parse(policy->text, policy->length, &maker->policy, &error) == 0 &&
+             make_plan(maker);
+        while (on) {
+                _cleanup_message_ struct wire_message message = { 0 };
+
+                on = wire_receive(maker->socket, &room, WIRE_REQUEST_MAX, 0, &message) > 0 &&
+                     message.type == WIRE_MAKE && serve(maker, message.fds[0]);
+        }
+        (void)request; /* holds what the policy points to */
+        _exit(0);
+}
+
+/* ---- The nursery ---- */
+
+/* Children are not waited for: the kernel reaps them. */
+static void let_kernel_reap(void)
+{
+        (void)signal(SIGCHLD, SIG_IGN);
+}
+
+static _Noreturn void nursery_main(int socket, int warden)
+{
+        static struct wire_room room;
+
+        (void)prctl(PR_SET_NAME, "callbox-nursery");
+        let_kernel_reap();
+        for (;;) {
+                _cleanup_message_ struct wire_message message = { 0 };
+                struct wire_policy policy;
+                struct unpack unpack;
+                int r = wire_receive(socket, &room, WIRE_REQUEST_MAX, 0, &message);
+
+                if (r == 0 || (r < 0 && r != -EMFILE && r != -ENOMEM))
+                        _exit(0);
+                unpack = (struct unpack)UNPACK_INIT(message.body, message.length);
+                if (r < 0 || message.fds[0] < 0 || wire_unpack_policy(&unpack, &policy) < 0)
+                        continue; /* whoever waits for this maker sees its socket end */
+                if (fork() == 0) {
+                        struct maker maker = { .socket = message.fds[0], .warden = warden };
+
+                        base_close(socket);
+                        maker_main(&maker, &message, &policy);
+                }
+                free(policy.environment);
+        }
+}
+
+int nursery_open(int warden, int *ret_socket)
+{
+        int pair[2];
+        pid_t pid;
+
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+                return -errno;
+        pid = fork();
+        if (pid == 0) {
+                int keep[] = { pair[1], warden };
+
+                descriptor_keep(3, keep, ARRAY_SIZE(keep));
+                nursery_main(pair[1], warden);
+        }
+        base_close(pair[1]);
+        if (pid < 0) {
+                base_close(pair[0]);
+                return -errno;
+        }
+        *ret_socket = pair[0];
+        return 0;
+}
+
+int nursery_ask(int nursery, const struct wire_policy *policy, int socket)
+{
+        _cleanup_pack_ struct pack pack = PACK_INIT;
+
+        wire_pack_policy(&pack, policy);
+        return wire_send_packed(nursery, WIRE_POLICY, &pack, &socket, 1, 0);
+}
+
+/* ---- The warden's side ---- */
+
+static int unpack_error(struct unpack *unpack, cbx_error *error)
+{
+        wire_unpack_error(unpack, error);
+        if (!unpack_is_whole(unpack) || error->code == 0)
+                return error_set(error, -EPROTO, "", "a maker spoke in riddles");
+        return error->code;
+}
+
+struct maker_plan *maker_plan_ref(struct maker_plan *plan)
+{
+        plan->refs++;
+        return plan;
+}
+
+struct maker_plan *maker_plan_unref(struct maker_plan *plan)
+{
+        if (!plan || --plan->refs > 0)
+                return NULL;
+        free(plan->plan.environment);
+        free(plan->plan.warnings);
+        free(plan->plan.guards);
+        free(plan->plan.facts);
+        free(plan->body);
+        cbx_policy_unref((cbx_policy *)plan->plan.policy);
+        free(plan);
+        return NULL;
+}
+
+static void maker_plan_unrefp(struct maker_plan **plan)
+{
+        *plan = maker_plan_unref(*plan);
+}
+
+/* The numbers are a maker's own, not a stranger's: what is checked is only that they are whole. */
+static int unpack_plan(struct unpack *unpack, struct plan *plan)
+{
+        plan->privileged = unpack_number(unpack);
+        plan->host_uid = (uid_t)unpack_number(unpack);
+        plan->host_gid = (gid_t)unpack_number(unpack);
+        plan->landlock_abi = (int)unpack_number(unpack);
+        plan->start_directory = (char *)unpack_text(unpack);
+        plan->environment = unpack_texts(unpack, SIZE_MAX - 1);
+        plan->warnings = unpack_texts(unpack, SIZE_MAX - 1);
+        for (char **warning = plan->warnings; warning && *warning; warning++)
+                plan->n_warnings++;
+        plan->n_guards = unpack_number_below(unpack, 65536);
+        plan->guards = calloc(plan->n_guards + 1, sizeof(*plan->guards));
+        for (size_t i = 0; plan->guards && i < plan->n_guards; i++) {
+                plan->guards[i].path = (char *)unpack_text(unpack);
+                plan->guards[i].name = unpack_text(unpack);
+        }
+        plan->n_facts = unpack_number_below(unpack, 65536);
+        plan->facts = calloc(plan->n_facts + 1, sizeof(*plan->facts));
+        for (size_t i = 0; plan->facts && i < plan->n_facts; i++) {
+                plan->facts[i].path = (char *)unpack_text(unpack);
+                plan->facts[i].device = unpack_number(unpack);
+                plan->facts[i].inode = unpack_number(unpack);
+        }
+        plan->n_rlimits = plan_rlimits(&plan->policy->limits, plan->rlimits);
+        if (!plan->guards || !plan->facts)
+                return -ENOMEM;
+        return unpack_is_whole(unpack) ? 0 : -EPROTO;
+}
+
+int maker_unpack_plan(struct wire_message *message, cbx_policy *policy, cbx_error *error,
+                      struct maker_plan **ret)
+{
+        _cleanup_(maker_plan_unrefp) struct maker_plan *plan = calloc(1, sizeof(*plan));
+        struct unpack unpack;
+        uint64_t code;
+        int r;
+
+        if (!plan || !(plan->body = malloc(MAX(message->length, 1)))) {
+                free(TAKE_PTR(plan));
+                return error_oom(error);
+        }
+        plan->refs = 1;
+        plan->plan.policy = cbx_policy_ref(policy);
+        memcpy(plan->body, message->body, message->length);
+        unpack = (struct unpack)UNPACK_INIT(plan->body, message->length);
+        code = unpack_number(&unpack);
+        if (code != 0) {
+                unpack = (struct unpack)UNPACK_INIT(plan->body, message->length);
+                return unpack_error(&unpack, error);
+        }
+        r = unpack_plan(&unpack, &plan->plan);
+        if (r < 0)
+                return error_set(error, r, "", "cannot take a plan from its maker: %s",
+                                 strerror(-r));
+        *ret = TAKE_PTR(plan);
+        return 0;
+}
+
+int maker_unpack_box(struct wire_message *message, const struct plan *plan, struct box *box,
+                     cbx_error *error)
+{
+        struct unpack unpack = UNPACK_INIT(message->body, message->length);
+
+        if (message->lost)
+                return error_set(error, -EMFILE, "", "the warden has no descriptors left");
+        if (message->length > 0)
+                return unpack_error(&unpack, error);
+        *box = (struct box)BOX_INIT;
+        box->plan = plan;
+        box->page = mmap(NULL, sizeof(*box->page), PROT_READ | PROT_WRITE, MAP_SHARED,
+                         message->fds[MAKER_PAGE], 0);
+        box->pidfd = TAKE_FD(message->fds[MAKER_PIDFD]);
+        box->control = TAKE_FD(message->fds[MAKER_CONTROL]);
+        box->start = TAKE_FD(message->fds[MAKER_START]);
+        if (box->page == MAP_FAILED) {
+                box->page = NULL;
+                return error_oom(error);
+        }
+        return 0;
+}

@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: MIT */
+#include "warden/pool.h"
+
+#include <poll.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "warden/report.h"
+
+#define FIRST_TARGET 2
+#define LOOK_EVERY (2 * NSEC_PER_SEC)
+#define DEATH_GRACE_MS 50
+#define IDLE_MAX 30 /* looks without a call until the maker may go */
+
+/* ---- Boxes ---- */
+
+static void box_drop(struct pool_box *box)
+{
+        struct pollfd init = { .fd = box->prepared.box.pidfd, .events = POLLIN };
+
+        box_kill(&box->prepared.box);
+        if (box->prepared.cgroup.fd >= 0) /* which can be removed only when it is empty */
+                (void)poll(&init, 1, DEATH_GRACE_MS);
+        prepared_free(&box->prepared);
+        maker_plan_unref(box->plan);
+        free(box);
+}
+
+static struct pool_box *take_first(struct pool *pool)
+{
+        struct pool_box *box = STAILQ_FIRST(&pool->boxes);
+
+        if (box) {
+                STAILQ_REMOVE_HEAD(&pool->boxes, link);
+                pool->n_boxes--;
+        }
+        return box;
+}
+
+static void drop_boxes(struct pool *pool, unsigned left)
+{
+        while (pool->n_boxes > left)
+                box_drop(take_first(pool));
+}
+
+/* A box that says something before its call, or whose init is gone, could not be made. */
+static bool is_sound(const struct pool_box *box)
+{
+        struct pollfd fds[2] = { { .fd = box->prepared.box.pidfd, .events = POLLIN },
+                                 { .fd = box->prepared.box.control, .events = POLLIN } };
+
+        return poll(fds, 2, 0) == 0;
+}
+
+/* ---- The maker ---- */
+
+static void hear(struct watch *watch, uint32_t events);
+
+static int open_maker(struct pool *pool, cbx_error *error)
+{
+        struct unpack unpack = UNPACK_INIT(pool->key, pool->key_length);
+        struct wire_policy policy;
+        int pair[2], r;
+
+        r = wire_unpack_policy(&unpack, &policy);
+        if (r == 0) {
+                r = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0 ? -errno : 0;
+                if (r == 0) {
+                        r = nursery_ask(pool->pools->nursery, &policy, pair[1]);
+                        base_close(pair[1]);
+                        if (r < 0)
+                                base_close(pair[0]);
+                }
+                free(policy.environment);
+        }
+        if (r == 0) {
+                pool->maker = (struct watch){ .fd = pair[0], .ready = hear, .owner = pool };
+                pool->proven = false;
+                r = loop_watch(pool->pools->loop, &pool->maker, EPOLLIN);
+        }
+        if (r < 0)
+                return error_set(error, r, "", "cannot start a maker of boxes: %s", strerror(-r));
+        return 0;
+}
+
+static void close_maker(struct pool *pool)
+{
+        struct pool_box *box;
+
+        loop_unwatch(pool->pools->loop, &pool->maker);
+        pool->maker.fd = base_close(pool->maker.fd);
+        while ((box = STAILQ_FIRST(&pool->asked))) {
+                STAILQ_REMOVE_HEAD(&pool->asked, link);
+                box_drop(box);
+        }
+        pool->n_asked = 0;
+        pool->plan = maker_plan_unref(pool->plan);
+}
+
+static int ask_for_box(struct pool *pool, cbx_error *error)
+{
+        struct pool_box *box = calloc(1, sizeof(*box));
+        int r;
+
+        if (!box)
+                return error_oom(error);
+        box->prepared = (struct prepared)PREPARED_INIT;
+        r = cgroup_open(&box->prepared.cgroup, &pool->pools->cgroup, &pool->policy->limits, error);
+        if (r == 0 && pool->maker.fd < 0)
+                r = open_maker(pool, error);
+        if (r == 0) {
+                r = wire_send(pool->maker.fd, WIRE_MAKE, NULL, 0, &box->prepared.cgroup.fd,
+                              box->prepared.cgroup.fd >= 0, MSG_DONTWAIT);
+                if (r < 0)
+                        error_set(error, r, "", "the maker of boxes does not hear: %s",
+                                  strerror(-r));
+        }
+        if (r < 0) {
+                box_drop(box);
+                return r;
+        }
+        STAILQ_INSERT_TAIL(&pool->asked, box, link);
+        pool->n_asked++;
+        return 0;
+}
+
+/* ---- Takers ---- */
+
+static struct pool_taker *next_taker(struct pool *pool)
+{
+        struct pool_taker *taker = TAILQ_FIRST(&pool->takers);
+
+        if (taker)
+                pool_abandon(pool, taker);
+        return taker;
+}
+
+void pool_abandon(struct pool *pool, struct pool_taker *taker)
+{
+        if (!taker->waiting)
+                return;
+        TAILQ_REMOVE(&pool->takers, taker, link);
+        taker->waiting = false;
+        pool->n_takers--;
+}
+
+static void refuse_all(struct pool *pool, const cbx_error *error)
+{
+        struct pool_taker *taker;
+
+        pool->target = 0;
+        while ((taker = next_taker(pool)))
+                taker->refused(taker, error);
+}
+
+static void hand_out(struct pool_box *box, struct pool_taker *taker)
+{
+        taker->taken(taker, &box->prepared, TAKE_PTR(box->plan));
+        prepared_free(&box->prepared); /* what was not taken over: nothing */
+        free(box);
+}
+
+void pool_take(struct pool *pool, struct pool_taker *taker)
+{
+        cbx_error error = CBX_ERROR_INIT;
+        struct pool_box *box;
+
+        pool->taken++;
+        pool->idle = 0;
+        if (pool->n_boxes > 0 && !plan_facts_hold(pool->plan->plan.facts, pool->plan->plan.n_facts))
+                drop_boxes(pool, 0);
+        while ((box = take_first(pool)) && !is_sound(box))
+                box_drop(box);
+        if (box) {
+                if (pool->n_boxes < pool->target / 2)
+                        pool_refill(pool);
+                hand_out(box, taker);
+                return;
+        }
+        pool->target = MIN(MAX(pool->target * 2, FIRST_TARGET), pool->pools->prepared_max);
+        taker->waiting = true;
+        TAILQ_INSERT_TAIL(&pool->takers, taker, link);
+        pool->n_takers++;
+        if (pool->n_asked < pool->n_takers && ask_for_box(pool, &error) < 0 &&
+            pool->n_asked < pool->n_takers) {
+                pool_abandon(pool, taker);
+                taker->refused(taker, &error);
+        }
+}
+
+void pool_give_back(struct pool *pool, struct prepared *prepared, struct maker_plan *plan)
+{
+        struct pool_box *box = calloc(1, sizeof(*box));
+
+        if (!box) {
+                box_kill(&prepared->box);
+                return; /* whoever holds it frees it */
+        }
+        box->prepared = *prepared;
+        *prepared = (struct prepared)PREPARED_INIT;
+        box->plan = maker_plan_ref(plan);
+        STAILQ_INSERT_HEAD(&pool->boxes, box, link);
+        pool->n_boxes++;
+}
+
+void pool_refill(struct pool *pool)
+{
+        while (pool->maker.fd >= 0 && pool->n_boxes + pool->n_asked < pool->target + pool->n_takers)
+                if (ask_for_box(pool, NULL) < 0)
+                        return;
+}
+
+/* ---- What the maker says ---- */
+
+static void take_plan(struct pool *pool, struct wire_message *message)
+{
+        cbx_error error = CBX_ERROR_INIT;
+        struct maker_plan *plan;
+
+        if (maker_unpack_plan(message, pool->policy, &error, &plan) < 0) {
+                close_maker(pool);
+                drop_boxes(pool, 0);
+                refuse_all(pool, &error);
+                return;
+        }
+        if (pool->plan) /* the host has changed: what was made before shows what was */
+                drop_boxes(pool, 0);
+        maker_plan_unref(pool->plan);
+        pool->plan = plan;
+}
+
+static void take_box(struct pool *pool, struct wire_message *message)
+{
+        struct pool_box *box = STAILQ_FIRST(&pool->asked);
+        cbx_error error = CBX_ERROR_INIT;
+        struct pool_taker *taker;
+        int r = -EPROTO;
+
+        if (!box || !pool->plan)
+                return;
+        STAILQ_REMOVE_HEAD(&pool->asked, link);
+        pool->n_asked--;
+        r = maker_unpack_box(message, &pool->plan->plan, &box->prepared.box, &error);
+        if (r == 0)
+                r = guarantees_check(pool->policy, pool->plan->plan.landlock_abi,
+                                     box->prepared.cgroup.fd >= 0, &error);
+        taker = next_taker(pool);
+        if (r < 0) {
+                box_drop(box);
+                pool->target = 0; /* until somebody asks again */
+                if (taker)
+                        taker->refused(taker, &error);
+                return;
+        }
+        pool->proven = true;
+        box->plan = maker_plan_ref(pool->plan);
+        if (taker) {
+                hand_out(box, taker);
+                return;
+        }
+        STAILQ_INSERT_TAIL(&pool->boxes, box, link);
+        pool->n_boxes++;
+}
+
+/* The maker is gone. If it was ever of use, those who wait get another. */
+static void lose_maker(struct pool *pool)
+{
+        cbx_error error = CBX_ERROR_INIT;
+        bool proven = pool->proven;
+
+        close_maker(pool);
+        drop_boxes(pool, 0);
+        for (unsigned n = pool->n_takers; proven && n > 0; n--)
+                if (ask_for_box(pool, &error) < 0)
+                        proven = false;
+        if (proven)
+                return;
+        error_set(&error, -EPIPE, "maker", "the process that makes boxes has died");
+        refuse_all(pool, &error);
+}
+
+static void hear(struct watch *watch, uint32_t events)
+{
+        static struct wire_room room;
+        struct pool *pool = watch->owner;
+        _cleanup_message_ struct wire_message message = { 0 };
+        int r;
+
+        (void)events;
+        r = wire_receive(watch->fd, &room, SIZE_MAX, MSG_DONTWAIT, &message);
+        if (r == -EAGAIN)
+                return;
+        if (r > 0 && message.type == WIRE_PLAN)
+                take_plan(pool, &message);
+        else if (r > 0 && message.type == WIRE_BOX)
+                take_box(pool, &message);
+        else
+                lose_maker(pool);
+}
+
+/* ---- Size ---- */
+
+/* Without calls a pool halves at each look, and after a while its maker goes as well. */
+static void look(struct timer *timer, uint64_t now)
+{
+        struct pool *pool = timer->owner;
+
+        if (pool->taken == 0) {
+                pool->target /= 2;
+                drop_boxes(pool, pool->target);
+                if (++pool->idle >= IDLE_MAX && pool->n_takers == 0 && pool->n_asked == 0)
+                        close_maker(pool);
+        }
+        pool->taken = 0;
+        loop_set_timer(pool->pools->loop, timer, now + LOOK_EVERY);
+}
+
+/* ---- Opening and closing ---- */
+
+static struct pool *find(const struct pools *pools, const char *key, size_t length, uint64_t hash)
+{
+        struct pool *pool;
+
+        TAILQ_FOREACH(pool, &pools->list, link)
+        {
+                if (pool->hash == hash && pool->key_length == length &&
+                    memcmp(pool->key, key, length) == 0)
+                        return pool;
+        }
+        return NULL;
+}
+
+static void pool_free(struct pool *pool)
+{
+        close_maker(pool);
+        drop_boxes(pool, 0);
+        loop_remove_timer(pool->pools->loop, &pool->look);
+        TAILQ_REMOVE(&pool->pools->list, pool, link);
+        cbx_policy_unref(pool->policy);
+        free(pool->key);
+        free(pool);
+}
+
+int pool_open(struct pools *pools, const struct wire_policy *policy, cbx_error *error,
+              struct pool **ret_pool)
+{
+        _cleanup_pack_ struct pack key = PACK_INIT;
+        _cleanup_policy_ cbx_policy *parsed = NULL;
+        struct wire_policy nameless = *policy;
+        struct pool *pool;
+        uint64_t hash;
+        int r;
+
+        nameless.id = 0;
+        wire_pack_policy(&key, &nameless);
+        if (key.failed)
+                return error_oom(error);
+        hash = hash_bytes(HASH_INIT, key.buffer.data, key.buffer.length);
+        pool = find(pools, key.buffer.data, key.buffer.length, hash);
+        if (pool) {
+                *ret_pool = pool_ref(pool);
+                return 0;
+        }
+        r = cbx_policy_parse(policy->text, policy->length, &parsed, error);
+        if (r < 0)
+                return r;
+        pool = calloc(1, sizeof(*pool));
+        if (!pool)
+                return error_oom(error);
+        *pool = (struct pool){ .pools = pools,
+                               .refs = 1,
+                               .key = TAKE_PTR(key.buffer.data),
+                               .key_length = key.buffer.length,
+                               .hash = hash,
+                               .policy = TAKE_PTR(parsed),
+                               .maker = { .fd = -1 },
+                               .look = { .expired = look, .owner = pool } };
+        STAILQ_INIT(&pool->boxes);
+        STAILQ_INIT(&pool->asked);
+        TAILQ_INIT(&pool->takers);
+        TAILQ_INSERT_TAIL(&pools->list, pool, link);
+        if (loop_add_timer(pools->loop, &pool->look) < 0) {
+                pool_free(pool);
+                return error_oom(error);
+        }
+        loop_set_timer(pools->loop, &pool->look, time_now() + LOOK_EVERY);
+        *ret_pool = pool;
+        return 0;
+}
+
+struct pool *pool_ref(struct pool *pool)
+{
+        pool->refs++;
+        return pool;
+}
+
+struct pool *pool_unref(struct pool *pool)
+{
+        if (pool && --pool->refs == 0)
+                pool->pools->sweep = true;
+        return NULL;
+}
+
+void pools_sweep(struct pools *pools)
+{
+        struct pool *pool, *next;
+
+        if (!pools->sweep)
+                return;
+        pools->sweep = false;
+        for (pool = TAILQ_FIRST(&pools->list); pool; pool = next) {
+                next = TAILQ_NEXT(pool, link);
+                if (pool->refs == 0)
+                        pool_free(pool);
+        }
+}
+
+void pools_close(struct pools *pools)
+{
+        struct pool *pool, *next;
+
+        for (pool = TAILQ_FIRST(&pools->list); pool; pool = next) {
+                next = TAILQ_NEXT(pool, link);
+                pool_free(pool);
+        }
+        cgroup_parent_close(&pools->cgroup);
+        pools->nursery = base_close(pools->nursery);
+}

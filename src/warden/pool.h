@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A pool: the maker of one policy and the boxes that wait ready for it. Each is used for one call
+ * and never again. The pool grows with demand and shrinks without it; a policy that nobody uses
+ * has neither boxes nor a maker.
+ */
+#ifndef WARDEN_POOL_H
+#define WARDEN_POOL_H
+
+#include <sys/queue.h>
+
+#include "warden/loop.h"
+#include "warden/maker.h"
+#include "warden/prepared.h"
+
+/* Someone who needs a box. One of the two is called, once, unless pool_abandon comes before. Box
+ * and plan become the taker's own. */
+struct pool_taker {
+        void (*taken)(struct pool_taker *taker, struct prepared *box, struct maker_plan *plan);
+        void (*refused)(struct pool_taker *taker, const cbx_error *error);
+        bool waiting;
+        TAILQ_ENTRY(pool_taker) link;
+};
+
+/* A box, from the moment it is asked for. */
+struct pool_box {
+        struct prepared prepared;
+        struct maker_plan *plan; /* from which it was made; NULL: not yet */
+        STAILQ_ENTRY(pool_box) link;
+};
+
+struct pools;
+
+struct pool {
+        struct pools *pools;
+        unsigned refs; /* of clients that know the policy, and of calls */
+        char *key;     /* the policy as it was asked for, without its id */
+        size_t key_length;
+        uint64_t hash;
+        cbx_policy *policy;
+        struct watch maker;                   /* fd -1: there is none */
+        bool proven;                          /* this maker has made a box */
+        struct maker_plan *plan;              /* NULL: not known yet */
+        STAILQ_HEAD(, pool_box) boxes, asked; /* ready; asked of the maker */
+        unsigned n_boxes, n_asked;
+        TAILQ_HEAD(, pool_taker) takers;
+        unsigned n_takers;
+        unsigned target; /* how many to keep ready */
+        unsigned taken;  /* since the last look */
+        unsigned idle;   /* looks without a call */
+        struct timer look;
+        TAILQ_ENTRY(pool) link;
+};
+
+struct pools {
+        struct loop *loop;
+        int nursery;
+        struct cgroup_parent cgroup;
+        unsigned prepared_max;
+        bool sweep; /* there are pools that nobody refers to */
+        TAILQ_HEAD(, pool) list;
+};
+
+/* The pool for a policy as a client asks for it; a reference to it. Policies that say the same
+ * share one. */
+int pool_open(struct pools *pools, const struct wire_policy *policy, cbx_error *error,
+              struct pool **ret_pool);
+struct pool *pool_ref(struct pool *pool);
+struct pool *pool_unref(struct pool *pool);
+
+/* Hand out a box, now or when there is one. `taken` or `refused` may be called before this
+ * returns. */
+void pool_take(struct pool *pool, struct pool_taker *taker);
+void pool_abandon(struct pool *pool, struct pool_taker *taker);
+
+/* A box that was taken and not used. */
+void pool_give_back(struct pool *pool, struct prepared *box, struct maker_plan *plan);
+
+/* A call is over: a good time to make new boxes. */
+void pool_refill(struct pool *pool);
+
+/* Free the pools that nobody refers to any more; between two rounds of the loop. */
+void pools_sweep(struct pools *pools);
+void pools_close(struct pools *pools);
+
+#endif

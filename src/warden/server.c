@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: MIT */
+#include "warden/server.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#define POLICIES_MAX 256 /* that one client may have in use */
+#define STARTING_MAX 8   /* calls that wait for a box at once; the others wait their turn */
+#define FDS_PER_CALL 12  /* at most */
+#define FDS_RESERVED 256 /* for prepared boxes, makers and clients */
+#define PATIENCE_SECONDS 3     /* with what does not die */
+#define LEAVE_GRACE (3 * NSEC_PER_SEC)
+
+/* ---- Whose turn it is ---- */
+
+static bool may_begin(const struct client *client)
+{
+        return client->n_queued > 0 && client->n_running < client->server->options.calls;
+}
+
+static void begin_first(struct client *client)
+{
+        struct job *job = TAILQ_FIRST(&client->queue);
+
+        TAILQ_REMOVE(&client->queue, job, link);
+        client->n_queued--;
+        job->queued = false;
+        TAILQ_INSERT_TAIL(&client->running, job, link);
+        client->n_running++;
+        client->server->n_running++;
+        job_begin(job);
+}
+
+/* One call of each client in turn, as long as there is room. */
+static void dispatch(struct server *server)
+{
+        struct client *client, *next;
+        bool any = true;
+
+        while (any) {
+                any = false;
+                for (client = TAILQ_FIRST(&server->clients); client; client = next) {
+                        next = TAILQ_NEXT(client, link);
+                        if (server->n_running >= server->running_max ||
+                            server->n_starting >= STARTING_MAX)
+                                return;
+                        if (!may_begin(client))
+                                continue;
+                        /* Next time the others come first. */
+                        TAILQ_REMOVE(&server->clients, client, link);
+                        TAILQ_INSERT_TAIL(&server->clients, client, link);
+                        begin_first(client);
+                        any = true;
+                }
+        }
+}
+
+void server_job_over(struct job *job)
+{
+        struct client *client = job->client;
+
+        if (job->queued) {
+                TAILQ_REMOVE(&client->queue, job, link);
+                client->n_queued--;
+                job->queued = false;
+                TAILQ_INSERT_TAIL(&client->running, job, link); /* until it is gone */
+                return;
+        }
+        client->n_running--;
+        client->server->n_running--;
+}
+
+void server_job_gone(struct job *job)
+{
+        if (job->dead)
+                return;
+        job->dead = true;
+        TAILQ_REMOVE(&job->client->running, job, link);
+        TAILQ_INSERT_TAIL(&job->client->server->dead, job, link);
+}
+
+/* ---- Clients ---- */
+
+static void forget_policy(struct client *client, struct client_policy *policy)
+{
+        TAILQ_REMOVE(&client->policies, policy, link);
+        client->n_policies--;
+        pool_unref(policy->pool);
+        free(policy);
+}
+
+/* The connection has ended: so do the calls. Those who still listen are told. */
+static void close_client(struct client *client)
+{
+        struct job *job, *next;
+
+        if (client->closed)
+                return;
+        client->closed = true;
+        loop_unwatch(&client->server->loop, &client->connection);
+        client->connection.fd = base_close(client->connection.fd);
+        for (job = TAILQ_FIRST(&client->queue); job; job = next) {
+                next = TAILQ_NEXT(job, link);
+                job_cancel(job);
+        }
+        for (job = TAILQ_FIRST(&client->running); job; job = next) {
+                next = TAILQ_NEXT(job, link);
+                job_cancel(job);
+        }
+}
+
+static void free_client(struct client *client)
+{
+        struct client_policy *policy;
+
+        while ((policy = TAILQ_FIRST(&client->policies)))
+                forget_policy(client, policy);
+        TAILQ_REMOVE(&client->server->clients, client, link);
+        free(client);
+}
+
+static int greet(struct client *client, const struct wire_message *message)
+{
+        _cleanup_pack_ struct pack pack = PACK_INIT;
+        struct unpack unpack = UNPACK_INIT(message->body, message->length);
+
+        (void)unpack_number(&unpack); /* its version: it looks at ours and leaves if it must */
+        if (!unpack_is_whole(&unpack))
+                return -EPROTO;
+        client->greeted = true;
+        pack_number(&pack, WIRE_VERSION);
+        pack_number(&pack, (uint64_t)getpid());
+        return wire_send_packed(client->connection.fd, WIRE_HELLO, &pack, NULL, 0, MSG_DONTWAIT);
+}
+
+static int take_policy(struct client *client, const struct wire_message *message)
+{
+        struct unpack unpack = UNPACK_INIT(message->body, message->length);
+        struct client_policy *policy, *other;
+        struct wire_policy asked;
+        int r = wire_unpack_policy(&unpack, &asked);
+
+        if (r < 0)
+                return r;
+        TAILQ_FOREACH(other, &client->policies, link)
+        {
+                if (other->id == asked.id)
+                        r = -EPROTO;
+        }
+        policy = r == 0 && client->n_policies < POLICIES_MAX ? calloc(1, sizeof(*policy)) : NULL;
+        if (policy) {
+                policy->id = asked.id;
+                policy->error = (cbx_error)CBX_ERROR_INIT;
+                (void)pool_open(&client->server->pools, &asked, &policy->error, &policy->pool);
+                TAILQ_INSERT_HEAD(&client->policies, policy, link);
+                client->n_policies++;
+        }
+        free(asked.environment);
+        return policy ? 0 : -EPROTO;
+}
+
+static int take_forget(struct client *client, const struct wire_message *message)
+{
+        struct unpack unpack = UNPACK_INIT(message->body, message->length);
+        uint64_t id = unpack_number(&unpack);
+        struct client_policy *policy;
+
+        TAILQ_FOREACH(policy, &client->policies, link)
+        {
+                if (policy->id == id) {
+                        forget_policy(client, policy);
+                        return 0;
+                }
+        }
+        return unpack_is_whole(&unpack) ? 0 : -EPROTO;
+}
+
+static int take_message(struct client *client, struct wire_message *message)
+{
+        if (!client->greeted)
+                return message->type == WIRE_HELLO ? greet(client, message) : -EPROTO;
+        switch (message->type) {
+        case WIRE_POLICY:
+                return take_policy(client, message);
+        case WIRE_FORGET:
+                return take_forget(client, message);
+        case WIRE_PREPARE:
+        case WIRE_START:
+                job_open(client, message);
+                return 0;
+        default:
+                return -EPROTO;
+        }
+}
+
+/* One message at a time: then the others have their turn. */
+static void hear(struct watch *watch, uint32_t events)
+{
+        struct client *client = watch->owner;
+        _cleanup_message_ struct wire_message message = { 0 };
+        int r;
+
+        (void)events;
+        r = wire_receive(watch->fd, &client->server->room, WIRE_REQUEST_MAX, MSG_DONTWAIT,
+                         &message);
+        if (r == -EAGAIN || r == -EMFILE || r == -ENOMEM)
+                return; /* whoever sent what was lost sees its socket end */
+        if (r > 0)
+                r = take_message(client, &message);
+        else
+                r = -EPIPE;
+        if (r < 0)
+                close_client(client);
+}
+
+static int open_client(struct server *server, int fd)
+{
+        struct client *client = calloc(1, sizeof(*client));
+        int r;
+
+        if (!client)
+                return -ENOMEM;
+        client->server = server;
+        client->connection = (struct watch){ .fd = fd, .ready = hear, .owner = client };
+        TAILQ_INIT(&client->policies);
+        TAILQ_INIT(&client->queue);
+        TAILQ_INIT(&client->running);
+        TAILQ_INSERT_TAIL(&server->clients, client, link);
+        r = loop_watch(&server->loop, &client->connection, EPOLLIN);
+        if (r < 0) {
+                TAILQ_REMOVE(&server->clients, client, link);
+                free(client);
+        }
+        return r;
+}
+
+/* Only its own user, and root, may use a warden: it opens files for whoever asks. */
+static bool may_connect(int fd)
+{
+        struct ucred peer;
+        socklen_t length = sizeof(peer);
+
+        return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 &&
+               (peer.uid == geteuid() || peer.uid == 0);
+}
+
+static void accept_client(struct watch *watch, uint32_t events)
+{
+        struct server *server = watch->owner;
+        int fd = accept4(watch->fd, NULL, NULL, SOCK_CLOEXEC);
+
+        (void)events;
+        if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
+                /* Turn it away rather than leave it there and be woken for it again and again. */
+                base_close(server->spare);
+                base_close(accept4(watch->fd, NULL, NULL, SOCK_CLOEXEC));
+                server->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        }
+        if (fd >= 0 && (!may_connect(fd) || open_client(server, fd) < 0))
+                base_close(fd);
+}
+
+/* ---- The end ---- */
+
+static void leave(struct server *server)
+{
+        struct client *client;
+
+        server->leaving = true;
+        loop_unwatch(&server->loop, &server->listener);
+        server->listener.fd = base_close(server->listener.fd);
+        TAILQ_FOREACH(client, &server->clients, link)
+        {
+                close_client(client);
+        }
+}
+
+static void signalled(struct watch *watch, uint32_t events)
+{
+        struct signalfd_siginfo info;
+
+        (void)events;
+        if (read(watch->fd, &info, sizeof(info)) == sizeof(info))
+                leave(watch->owner);
+}
+
+/* Without a nursery no new policy can be served: better a new warden than half of one. */
+static void nursery_gone(struct watch *watch, uint32_t events)
+{
+        struct server *server = watch->owner;
+
+        (void)events;
+        loop_unwatch(&server->loop, watch);
+        leave(server);
+}
+
+static void clear_up(struct server *server)
+{
+        struct client *client, *next;
+        struct job *job;
+
+        while ((job = TAILQ_FIRST(&server->dead))) {
+                TAILQ_REMOVE(&server->dead, job, link);
+                job_free(job);
+        }
+        for (client = TAILQ_FIRST(&server->clients); client; client = next) {
+                next = TAILQ_NEXT(client, link);
+                if (client->closed && TAILQ_EMPTY(&client->queue) && TAILQ_EMPTY(&client->running))
+                        free_client(client);
+        }
+        pools_sweep(&server->pools);
+}
+
+/* ---- The beginning ---- */
+
+/* Each call needs some descriptors: take what the system gives, and know what it suffices for. */
+static unsigned raise_descriptors(void)
+{
+        struct rlimit limit;
+
+        if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+                return 64;
+        limit.rlim_cur = limit.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+        if (limit.rlim_cur < 2ULL * FDS_RESERVED)
+                return 16;
+        return (unsigned)MIN((limit.rlim_cur - FDS_RESERVED) / FDS_PER_CALL, 100000);
+}
+
+static int watch_signals(struct server *server)
+{
+        sigset_t set;
+
+        sigemptyset(&set);
+        sigaddset(&set, SIGTERM);
+        sigaddset(&set, SIGINT);
+        sigaddset(&set, SIGHUP);
+        if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+                return -errno;
+        server->signals = (struct watch){ .fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK),
+                                          .ready = signalled,
+                                          .owner = server };
+        return server->signals.fd < 0 ? -errno
+                                      : loop_watch(&server->loop, &server->signals, EPOLLIN);
+}
+
+static int open_server(struct server *server, const struct server_options *options)
+{
+        _cleanup_fd_ int self = (int)syscall(SYS_pidfd_open, getpid(), 0);
+        int r;
+
+        server->options = *options;
+        server->pools = (struct pools){ .loop = &server->loop,
+                                        .nursery = -1,
+                                        .cgroup = CGROUP_PARENT_INIT,
+                                        .prepared_max = options->prepared };
+        TAILQ_INIT(&server->pools.list);
+        TAILQ_INIT(&server->clients);
+        TAILQ_INIT(&server->dead);
+        if (self < 0)
+                return -errno;
+        /* Inits whose maker is gone become this process's children: the kernel reaps them. */
+        (void)signal(SIGCHLD, SIG_IGN);
+        (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+        cgroup_parent_open(&server->pools.cgroup); /* moves this process: before it has children */
+        r = nursery_open(self, &server->pools.nursery);
+        if (r == 0)
+                r = loop_open(&server->loop);
+        if (r < 0)
+                return r;
+        server->running_max = raise_descriptors();
+        server->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        server->nursery = (struct watch){ .fd = server->pools.nursery,
+                                          .ready = nursery_gone,
+                                          .owner = server };
+        server->listener =
+                (struct watch){ .fd = options->listener, .ready = accept_client, .owner = server };
+        r = loop_watch(&server->loop, &server->nursery, EPOLLIN);
+        if (r == 0)
+                r = watch_signals(server);
+        if (r == 0 && options->listener >= 0)
+                r = loop_watch(&server->loop, &server->listener, EPOLLIN);
+        if (r == 0 && options->connection >= 0)
+                r = open_client(server, options->connection);
+        return r;
+}
+
+/* A warden that was started for one client goes with it. */
+static bool is_needed(const struct server *server)
+{
+        return (!server->leaving && server->listener.fd >= 0) || !TAILQ_EMPTY(&server->clients);
+}
+
+/* What was made ends with this process; where it can be waited for, nothing of it is seen any more
+ * when this process is gone. The kernel reaps, so there is nothing to be heard but the end. */
+static void await_children(void)
+{
+        alarm(PATIENCE_SECONDS);
+        while (wait(NULL) > 0 || errno == EINTR)
+                ;
+}
+
+int server_run(const struct server_options *options, cbx_error *error)
+{
+        struct server *server = calloc(1, sizeof(*server));
+        uint64_t last = LOOP_NEVER;
+        int r;
+
+        if (!server)
+                return error_oom(error);
+        r = open_server(server, options);
+        while (r >= 0 && is_needed(server) && time_now() < last) {
+                r = loop_step(&server->loop, last);
+                dispatch(server);
+                clear_up(server);
+                if (server->leaving && last == LOOP_NEVER)
+                        last = time_now() + LEAVE_GRACE;
+        }
+        if (r < 0)
+                error_set(error, r, "", "the warden cannot go on: %s", strerror(-r));
+        pools_close(&server->pools);
+        loop_close(&server->loop);
+        free(server);
+        await_children();
+        return r < 0 ? r : 0;
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What clients and wardens say to each other: messages on SOCK_SEQPACKET sockets, a header, a body
+ * of packed values (pack.h), and descriptors. A body too large for the socket travels in a memory
+ * file, as one more descriptor.
+ *
+ *   connection   one per client: HELLO and its answer, POLICY, FORGET, PREPARE, START
+ *   call socket  one per call, made by the client and sent along with START:
+ *                  to the warden     KILL, SIGNAL; its end means KILL
+ *                  to the client     OUTPUT as it comes, then one REPORT, then its end
+ *
+ * Whoever dies closes his sockets, so that the other side always learns how things stand: a call
+ * socket that ends without a report is a call whose warden is gone.
+ */
+#ifndef WARDEN_WIRE_H
+#define WARDEN_WIRE_H
+
+#include <sys/uio.h>
+
+#include "warden/pack.h"
+#include "warden/report.h"
+
+#define WIRE_VERSION 1U
+#define WIRE_INLINE (32 * KIB)       /* a larger body goes into a memory file */
+#define WIRE_REQUEST_MAX (4 * MIB)   /* what a client may say at once */
+#define WIRE_REPORT_MAX (1ULL << 40) /* bounded by what was asked to be captured */
+#define WIRE_FDS_MAX 6
+#define WIRE_PARTS_MAX 8
+
+enum wire_type {
+        WIRE_HELLO = 1, /* version; answered by WIRE_HELLO with version and pid */
+        WIRE_POLICY,    /* id, and what a plan is made from */
+        WIRE_FORGET,    /* id of a policy that is not used any more */
+        WIRE_PREPARE,   /* id of a policy; with a socket, on which a report answers */
+        WIRE_START, /* id of a policy, spec; with the call's socket and the spec's descriptors */
+        WIRE_KILL,
+        WIRE_SIGNAL, /* number */
+        WIRE_OUTPUT, /* bytes of stdout */
+        WIRE_ERRORS, /* bytes of stderr */
+        WIRE_REPORT,
+        /* between a warden and its makers (maker.h) */
+        WIRE_PLAN,
+        WIRE_MAKE,
+        WIRE_BOX,
+};
+
+struct wire_header {
+        uint32_t type;
+        uint32_t filed; /* the body is in a memory file, the last descriptor */
+        uint64_t length;
+};
+
+/* Room for the largest message that is not in a file. */
+struct wire_room {
+        _Alignas(uint64_t) char data[sizeof(struct wire_header) + WIRE_INLINE];
+};
+
+struct wire_message {
+        enum wire_type type;
+        const char *body; /* in the room, or in `own` */
+        size_t length;
+        char *own;
+        int fds[WIRE_FDS_MAX]; /* -1 where there is none */
+        bool lost;             /* descriptors did not fit into this process */
+};
+
+/* Returns 0 or a negative errno: -EAGAIN when the socket is full and `flags` has MSG_DONTWAIT. */
+int wire_send(int socket, enum wire_type type, const struct iovec *parts, size_t n_parts,
+              const int *fds, size_t n_fds, int flags);
+int wire_send_packed(int socket, enum wire_type type, const struct pack *pack, const int *fds,
+                     size_t n_fds, int flags);
+
+/* Returns 1 for a message, 0 at the end of the connection, or a negative errno: -EAGAIN, or -EPROTO
+ * for what is none. `limit` bounds a body that comes in a file. */
+int wire_receive(int socket, struct wire_room *room, size_t limit, int flags,
+                 struct wire_message *ret_message);
+/* Frees the body and closes the descriptors that were not taken. */
+void wire_message_free(struct wire_message *message);
+#define _cleanup_message_ _cleanup_(wire_message_free)
+
+/* An error; one whose code is 0 is none. */
+void wire_pack_error(struct pack *pack, const cbx_error *error);
+void wire_unpack_error(struct unpack *unpack, cbx_error *error);
+
+/* ---- What a plan is made from, and what a client has to know of it ---- */
+
+struct wire_policy {
+        uint64_t id;
+        const char *text; /* the policy as JSON */
+        size_t length;
+        const char *directory; /* where relative paths start */
+        char **environment;    /* the caller's, as far as the policy asks for it */
+        bool explain;
+};
+
+void wire_pack_policy(struct pack *pack, const struct wire_policy *policy);
+/* `ret` points into the message; its environment is to be freed. */
+int wire_unpack_policy(struct unpack *unpack, struct wire_policy *ret);
+
+/* ---- A spec as it is asked for ---- */
+
+enum { WIRE_FD_CALL, WIRE_FD_INPUT, WIRE_FD_OUTPUT, WIRE_FD_ERRORS }; /* order of descriptors */
+
+struct wire_spec {
+        const char *id;
+        char **argv;
+        char **environment;
+        const char *directory;
+        const char *input;
+        size_t input_length;
+        bool input_from_fd;
+        uint64_t output_mode[2];     /* CBX_CAPTURE ... */
+        struct policy_limits limits; /* 0: the policy's */
+};
+
+void wire_pack_spec(struct pack *pack, uint64_t policy, const struct wire_spec *spec);
+/* `ret` points into the message; argv and environment are to be freed. */
+int wire_unpack_spec(struct unpack *unpack, uint64_t *ret_policy, struct wire_spec *ret);
+
+/* ---- A report ---- */
+
+/* Send the whole of it, head and tail of the outputs included. */
+int wire_send_report(int socket, const struct report *report, int flags);
+/* `report` comes with its policy, which the other side does not send back. */
+int wire_unpack_report(const struct wire_message *message, struct report *report);
+
+#endif

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT */
+/* What the messages say: policies, specs and reports as packed values. */
+#include <string.h>
+
+#include "warden/wire.h"
+
+#define TEXTS_MAX 65536
+
+/* ---- Errors ---- */
+
+void wire_pack_error(struct pack *pack, const cbx_error *error)
+{
+        pack_number(pack, (uint64_t)-error->code);
+        pack_text(pack, error->where);
+        pack_text(pack, error->text);
+        pack_text(pack, error->hint);
+}
+
+void wire_unpack_error(struct unpack *unpack, cbx_error *error)
+{
+        int code = (int)unpack_number_below(unpack, 4096);
+        const char *where = unpack_text(unpack), *text = unpack_text(unpack),
+                   *hint = unpack_text(unpack);
+
+        if (code == 0 || !where || !text || !hint)
+                return;
+        error_set(error, -code, where, "%s", text);
+        if (*hint)
+                error_hint(error, "%s", hint);
+}
+
+/* ---- Policies ---- */
+
+void wire_pack_policy(struct pack *pack, const struct wire_policy *policy)
+{
+        pack_number(pack, policy->id);
+        pack_bytes(pack, policy->text, policy->length);
+        pack_text(pack, policy->directory);
+        pack_texts(pack, (const char *const *)policy->environment);
+        pack_number(pack, policy->explain);
+}
+
+int wire_unpack_policy(struct unpack *unpack, struct wire_policy *ret)
+{
+        struct wire_policy policy = { .id = unpack_number(unpack) };
+
+        policy.text = unpack_bytes(unpack, &policy.length);
+        policy.directory = unpack_text(unpack);
+        policy.environment = unpack_texts(unpack, TEXTS_MAX);
+        policy.explain = unpack_number_below(unpack, 2);
+        if (!unpack_is_whole(unpack) || !policy.directory || policy.directory[0] != '/') {
+                free(policy.environment);
+                return -EPROTO;
+        }
+        *ret = policy;
+        return 0;
+}
+
+/* ---- Specs ---- */
+
+static void pack_limits(struct pack *pack, const struct policy_limits *limits)
+{
+        pack_real(pack, limits->wall);
+        pack_real(pack, limits->cpu);
+        pack_number(pack, limits->memory);
+        pack_number(pack, limits->processes);
+        pack_number(pack, limits->file_size);
+        pack_number(pack, limits->open_files);
+        pack_number(pack, limits->tmp_size);
+        pack_number(pack, limits->output);
+        pack_number(pack, limits->capture);
+}
+
+static void unpack_limits(struct unpack *unpack, struct policy_limits *limits)
+{
+        limits->wall = unpack_real(unpack);
+        limits->cpu = unpack_real(unpack);
+        limits->memory = unpack_number(unpack);
+        limits->processes = unpack_number(unpack);
+        limits->file_size = unpack_number(unpack);
+        limits->open_files = unpack_number(unpack);
+        limits->tmp_size = unpack_number(unpack);
+        limits->output = unpack_number(unpack);
+        limits->capture = unpack_number(unpack);
+}
+
+void wire_pack_spec(struct pack *pack, uint64_t policy, const struct wire_spec *spec)
+{
+        pack_number(pack, policy);
+        pack_text(pack, spec->id);
+        pack_texts(pack, (const char *const *)spec->argv);
+        pack_texts(pack, (const char *const *)spec->environment);
+        pack_text(pack, spec->directory);
+        pack_number(pack, spec->input_from_fd);
+        pack_bytes(pack, spec->input, spec->input_length);
+        for (int i = 0; i < 2; i++)
+                pack_number(pack, spec->output_mode[i]);
+        pack_limits(pack, &spec->limits);
+}
+
+int wire_unpack_spec(struct unpack *unpack, uint64_t *ret_policy, struct wire_spec *ret)
+{
+        struct wire_spec spec = { 0 };
+        uint64_t policy = unpack_number(unpack);
+
+        spec.id = unpack_text(unpack);
+        spec.argv = unpack_texts(unpack, TEXTS_MAX);
+        spec.environment = unpack_texts(unpack, TEXTS_MAX);
+        spec.directory = unpack_text(unpack);
+        spec.input_from_fd = unpack_number_below(unpack, 2);
+        spec.input = unpack_bytes(unpack, &spec.input_length);
+        for (int i = 0; i < 2; i++)
+                spec.output_mode[i] = unpack_number_below(unpack, CBX_DISCARD + 1);
+        unpack_limits(unpack, &spec.limits);
+        if (!unpack_is_whole(unpack) || !spec.argv[0]) {
+                free(spec.argv);
+                free(spec.environment);
+                return -EPROTO;
+        }
+        *ret_policy = policy;
+        *ret = spec;
+        return 0;
+}
+
+/* ---- Reports ---- */
+
+static void pack_output(struct pack *pack, const struct output *output)
+{
+        pack_number(pack, output->capacity);
+        pack_number(pack, output->total);
+        pack_number(pack, output->head_length);
+        pack_number(pack, output->tail_length);
+}
+
+static void pack_report(struct pack *pack, const struct report *report)
+{
+        _cleanup_free_ char *denials = NULL;
+
+        pack_text(pack, report->id);
+        pack_number(pack, report->reason);
+        pack_number(pack, (uint64_t)report->code);
+        pack_number(pack, (uint64_t)report->signal);
+        pack_number(pack, report->not_found);
+        pack_number(pack, report->not_executable);
+        pack_number(pack, report->output_lost);
+        pack_number(pack, report->kill_pending);
+        pack_number(pack, report->captured);
+        pack_number(pack, (uint64_t)report->started_at.tv_sec);
+        pack_number(pack, (uint64_t)report->started_at.tv_nsec);
+        pack_number(pack, report->setup_time);
+        pack_number(pack, report->run_time);
+        pack_number(pack, report->cpu_user);
+        pack_number(pack, report->cpu_system);
+        pack_number(pack, report->memory_peak);
+        pack_number(pack, report->processes_peak);
+        pack_number(pack, report->bytes_in);
+        pack_limits(pack, &report->limits);
+        pack_number(pack, report->policy != NULL);
+        pack_number(pack, (uint64_t)report->landlock_abi);
+        pack_number(pack, report->cgroup);
+        pack_texts(pack, (const char *const *)report->warnings);
+        wire_pack_error(pack, &report->error);
+        if (json_array_size(report->denials) > 0) {
+                denials = json_dumps(report->denials, JSON_COMPACT);
+                pack->failed |= !denials;
+        }
+        pack_text(pack, denials);
+        pack_output(pack, &report->output[0]);
+        pack_output(pack, &report->output[1]);
+}
+
+int wire_send_report(int socket, const struct report *report, int flags)
+{
+        _cleanup_pack_ struct pack pack = PACK_INIT;
+        struct iovec parts[2 + 2 * OUTPUT_PARTS];
+        uint64_t length;
+
+        pack_report(&pack, report);
+        if (pack.failed)
+                return -ENOMEM;
+        length = pack.buffer.length;
+        parts[0] = (struct iovec){ &length, sizeof(length) };
+        parts[1] = (struct iovec){ pack.buffer.data, pack.buffer.length };
+        output_parts(&report->output[0], parts + 2);
+        output_parts(&report->output[1], parts + 2 + OUTPUT_PARTS);
+        return wire_send(socket, WIRE_REPORT, parts, ARRAY_SIZE(parts), NULL, 0, flags);
+}
+
+static bool unpack_output(struct unpack *unpack, struct output *output)
+{
+        output->capacity = unpack_number(unpack);
+        output->total = unpack_number(unpack);
+        output->head_length = unpack_number(unpack);
+        output->tail_length = unpack_number(unpack);
+        return output->head_length <= output->capacity - output->capacity / 2 &&
+               output->tail_length <= output->capacity / 2 &&
+               output->head_length + output->tail_length <= output->total;
+}
+
+static int unpack_lists(struct unpack *unpack, struct report *report)
+{
+        _cleanup_free_ char **warnings = unpack_texts(unpack, TEXTS_MAX);
+        const char *denials;
+        int r = 0;
+
+        for (char **warning = warnings; r == 0 && warning && *warning; warning++)
+                r = report_warn(report, "%s", *warning);
+        wire_unpack_error(unpack, &report->error);
+        denials = unpack_text(unpack);
+        report->denials = denials ? json_loads(denials, 0, NULL) : json_array();
+        return r == 0 && report->denials ? 0 : -ENOMEM;
+}
+
+static int unpack_numbers(struct unpack *unpack, struct report *report)
+{
+        const char *id = unpack_text(unpack);
+
+        report->reason = (enum reason)unpack_number_below(unpack, REASON_MAX_);
+        report->code = (int)unpack_number_below(unpack, 256);
+        report->signal = (int)unpack_number_below(unpack, 128);
+        report->not_found = unpack_number_below(unpack, 2);
+        report->not_executable = unpack_number_below(unpack, 2);
+        report->output_lost = unpack_number_below(unpack, 2);
+        report->kill_pending = unpack_number_below(unpack, 2);
+        report->captured = unpack_number_below(unpack, 2);
+        report->started_at.tv_sec = (time_t)unpack_number(unpack);
+        report->started_at.tv_nsec = (long)unpack_number_below(unpack, NSEC_PER_SEC);
+        report->setup_time = unpack_number(unpack);
+        report->run_time = unpack_number(unpack);
+        report->cpu_user = unpack_number(unpack);
+        report->cpu_system = unpack_number(unpack);
+        report->memory_peak = unpack_number(unpack);
+        report->processes_peak = unpack_number(unpack);
+        report->bytes_in = unpack_number(unpack);
+        unpack_limits(unpack, &report->limits);
+        if (!unpack_number_below(unpack, 2))
+                report->policy = cbx_policy_unref(report->policy);
+        report->landlock_abi = (int)unpack_number_below(unpack, 1000);
+        report->cgroup = unpack_number_below(unpack, 2);
+        report->id = id ? strdup(id) : NULL;
+        return id && !report->id ? -ENOMEM : 0;
+}
+
+int wire_unpack_report(const struct wire_message *message, struct report *report)
+{
+        struct unpack unpack = UNPACK_INIT(message->body, message->length);
+        uint64_t length = unpack_number(&unpack);
+        const char *rest = unpack.at + length;
+        size_t left;
+        int r;
+
+        if (unpack.bad || length > (uint64_t)(unpack.end - unpack.at))
+                return -EPROTO;
+        left = (size_t)(unpack.end - rest);
+        unpack.end = rest;
+        r = unpack_numbers(&unpack, report);
+        if (r == 0)
+                r = unpack_lists(&unpack, report);
+        for (int i = 0; r == 0 && i < 2; i++) {
+                struct output *output = &report->output[i];
+
+                if (!unpack_output(&unpack, output) ||
+                    output->head_length + output->tail_length > left)
+                        return -EPROTO;
+                r = output_take_kept(output, rest);
+                rest += output->head_length + output->tail_length;
+                left -= output->head_length + output->tail_length;
+        }
+        if (r < 0)
+                return r;
+        return unpack_is_whole(&unpack) && left == 0 ? 0 : -EPROTO;
+}
