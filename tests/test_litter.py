@@ -142,6 +142,15 @@ def litter():
     equal(left, [], "what is left")
 
 
+@harness.case("no device of the host comes to belong to a box", alone=True)
+def devices():
+    for _, user in PEOPLE:
+        for stdin in (["--stdin", "none"], ["--stdin", "/dev/null"], ["--stdin", "/dev/zero"], []):
+            wait(start([*stdin, "--", "true"], user), {0})
+    owners = {entry.path: entry.stat(follow_symlinks=False).st_uid for entry in os.scandir("/dev")}
+    equal({path: uid for path, uid in owners.items() if uid in (harness.BOX_ID, harness.USER_ID)}, {}, "devices of boxes")
+
+
 @harness.case("descriptors of callbox do not grow within a call", alone=True)
 def descriptors():
     """A call with much input, output and many signals holds as many descriptors as at its start."""

@@ -34,8 +34,7 @@ int client_open_call(cbx_policy *policy, const char *id, cbx_call **ret_call, in
                 return error_oom(error);
         memset(call, 0, offsetof(cbx_call, room)); /* the room is large, and filled when needed */
         call->report = (struct report)REPORT_INIT;
-        for (size_t i = 0; i < WIRE_FDS_MAX; i++)
-                call->message.fds[i] = -1;
+        call->message = (struct wire_message)WIRE_MESSAGE_INIT;
         call->socket = -1;
         call->policy = cbx_policy_ref(policy);
         call->id = id ? strdup(id) : NULL;

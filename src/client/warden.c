@@ -137,7 +137,7 @@ static int greet(cbx_warden *warden, cbx_error *error)
 {
         static const char text[] = "the warden does not answer";
         struct timeval patience = { .tv_sec = HELLO_SECONDS }, none = { 0 };
-        _cleanup_message_ struct wire_message message = { .fds = { -1, -1, -1, -1, -1, -1 } };
+        _cleanup_message_ struct wire_message message = WIRE_MESSAGE_INIT;
         _cleanup_free_ struct wire_room *room = malloc(sizeof(*room));
         _cleanup_pack_ struct pack pack = PACK_INIT;
         struct unpack unpack;

@@ -215,7 +215,8 @@ static void init_gone(struct watch *init, uint32_t events)
         tell(call);
 }
 
-/* The box's user may open its own standard descriptors again, by /dev/stdout and the like. */
+/* The box's user may open its own standard descriptors again, by /dev/stdout and the like. For
+ * pipes of ours alone: what has a name on the host stays whose it is. */
 static void give_to_box(struct call *call, int fd)
 {
         if (call->plan->privileged)
@@ -241,7 +242,8 @@ static int open_pipes(int box_ends[3], struct call *call)
                                  call->spec->stdin_length);
         if (box_ends[0] < 0)
                 return box_ends[0];
-        give_to_box(call, box_ends[0]);
+        if (call->input.box >= 0) /* else it is the host's /dev/null */
+                give_to_box(call, box_ends[0]);
         return 0;
 }
 

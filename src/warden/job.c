@@ -161,7 +161,7 @@ static void hear(struct watch *watch, uint32_t events)
 {
         struct job *job = watch->owner;
         struct wire_room *room = &job->client->server->room;
-        _cleanup_message_ struct wire_message message = { 0 };
+        _cleanup_message_ struct wire_message message = WIRE_MESSAGE_INIT;
         int r;
 
         if (job->finished && (events & EPOLLOUT)) {

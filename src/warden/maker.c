@@ -124,7 +124,7 @@ static _Noreturn void maker_main(struct maker *maker, struct wire_message *reque
         on = cbx_policy_parse(policy->text, policy->length, &maker->policy, &error) == 0 &&
              make_plan(maker);
         while (on) {
-                _cleanup_message_ struct wire_message message = { 0 };
+                _cleanup_message_ struct wire_message message = WIRE_MESSAGE_INIT;
 
                 on = wire_receive(maker->socket, &room, WIRE_REQUEST_MAX, 0, &message) > 0 &&
                      message.type == WIRE_MAKE && serve(maker, message.fds[0]);
@@ -148,7 +148,7 @@ static _Noreturn void nursery_main(int socket, int warden)
         (void)prctl(PR_SET_NAME, "callbox-nursery");
         let_kernel_reap();
         for (;;) {
-                _cleanup_message_ struct wire_message message = { 0 };
+                _cleanup_message_ struct wire_message message = WIRE_MESSAGE_INIT;
                 struct wire_policy policy;
                 struct unpack unpack;
                 int r = wire_receive(socket, &room, WIRE_REQUEST_MAX, 0, &message);

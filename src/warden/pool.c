@@ -284,7 +284,7 @@ static void hear(struct watch *watch, uint32_t events)
 {
         static struct wire_room room;
         struct pool *pool = watch->owner;
-        _cleanup_message_ struct wire_message message = { 0 };
+        _cleanup_message_ struct wire_message message = WIRE_MESSAGE_INIT;
         int r;
 
         (void)events;

@@ -205,7 +205,7 @@ static int take_message(struct client *client, struct wire_message *message)
 static void hear(struct watch *watch, uint32_t events)
 {
         struct client *client = watch->owner;
-        _cleanup_message_ struct wire_message message = { 0 };
+        _cleanup_message_ struct wire_message message = WIRE_MESSAGE_INIT;
         int r;
 
         (void)events;

@@ -100,8 +100,6 @@ static size_t take_descriptors(struct msghdr *header, struct wire_message *messa
 {
         size_t n = 0;
 
-        for (size_t i = 0; i < WIRE_FDS_MAX; i++)
-                message->fds[i] = -1;
         for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
                 size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
 
@@ -179,13 +177,11 @@ int wire_receive(int socket, struct wire_room *room, size_t limit, int flags,
                                  .msg_iovlen = 1,
                                  .msg_control = control.room,
                                  .msg_controllen = sizeof(control.room) };
-        _cleanup_message_ struct wire_message message = { 0 };
+        _cleanup_message_ struct wire_message message = WIRE_MESSAGE_INIT;
         size_t n_fds;
         ssize_t n;
         int r;
 
-        for (size_t i = 0; i < WIRE_FDS_MAX; i++)
-                message.fds[i] = -1;
         do
                 n = recvmsg(socket, &header, flags | MSG_CMSG_CLOEXEC);
         while (n < 0 && errno == EINTR);
@@ -201,8 +197,6 @@ int wire_receive(int socket, struct wire_room *room, size_t limit, int flags,
         if (r < 0)
                 return r;
         *ret_message = message;
-        message.own = NULL;
-        for (size_t i = 0; i < WIRE_FDS_MAX; i++)
-                message.fds[i] = -1;
+        message = (struct wire_message)WIRE_MESSAGE_INIT;
         return 1;
 }

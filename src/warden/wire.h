@@ -64,6 +64,12 @@ struct wire_message {
         bool lost;             /* descriptors did not fit into this process */
 };
 
+#define WIRE_MESSAGE_INIT                                                                          \
+        {                                                                                          \
+                .fds = { -1, -1, -1, -1, -1, -1 }                                                  \
+        }
+_Static_assert(WIRE_FDS_MAX == 6, "WIRE_MESSAGE_INIT covers every descriptor");
+
 /* Returns 0 or a negative errno: -EAGAIN when the socket is full and `flags` has MSG_DONTWAIT. */
 int wire_send(int socket, enum wire_type type, const struct iovec *parts, size_t n_parts,
               const int *fds, size_t n_fds, int flags);
