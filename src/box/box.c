@@ -208,7 +208,8 @@ int box_make(const struct plan *plan, const struct box_ends *ends, pid_t *ret_pi
                                 .proc = -1,
                                 .notifier = -1,
                                 .pair = { -1, -1 },
-                                .main = -1 };
+                                .main = -1,
+                                .unhurried = ends->unhurried };
         if (!ends->unhurried)
                 look_at_processors(&child);
 

@@ -14,7 +14,7 @@
 
 #define SIGNALS 64
 
-/* Signals as a program expects to find them. */
+/* Signals as a program expects to find them, but all blocked until it is there. */
 static void reset_signals(void)
 {
         struct {
@@ -23,10 +23,15 @@ static void reset_signals(void)
                 void *restorer;
                 uint64_t mask;
         } standard = { 0 };
-        uint64_t none = 0;
 
         for (int n = 1; n <= SIGNALS; n++)
-                syscall(SYS_rt_sigaction, n, &standard, NULL, sizeof(none));
+                syscall(SYS_rt_sigaction, n, &standard, NULL, sizeof(standard.mask));
+}
+
+static void unblock_signals(void)
+{
+        uint64_t none = 0;
+
         syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof(none));
 }
 
@@ -151,6 +156,7 @@ _Noreturn void box_main(struct child *child)
         child->warden = base_close(child->warden); /* init watches it for both */
         if (box_fence(FENCE_DESCRIPTORS))
                 descriptor_keep(3, (int[]){ child->pair[1], child->start, child->host_proc }, 3);
+        reset_signals();
         r = box_await_place(child, &child->page->main_placed);
         if (r == 0)
                 r = enter(child);
@@ -173,7 +179,7 @@ _Noreturn void box_main(struct child *child)
                 r = step_failed(child, "enter the start directory", child->page->spec.directory,
                                 errno);
         if (r == 0) {
-                reset_signals();
+                unblock_signals();
                 r = execute(child);
                 child->page->exec_failed = true;
                 step_failed(child, "execute", child->page->spec.argv[0], r);

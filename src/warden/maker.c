@@ -3,6 +3,7 @@
 #include "warden/maker.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -118,6 +119,7 @@ static _Noreturn void maker_main(struct maker *maker, struct wire_message *reque
         bool on;
 
         (void)prctl(PR_SET_NAME, "callbox-maker");
+        (void)sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){ 0 });
         maker->options = (struct plan_options){ .explain = policy->explain,
                                                 .directory = policy->directory,
                                                 .environment = policy->environment };

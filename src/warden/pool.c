@@ -9,6 +9,7 @@
 #include "warden/report.h"
 
 #define FIRST_TARGET 2
+#define REFILL_AFTER (2 * NSEC_PER_MSEC)
 #define LOOK_EVERY (2 * NSEC_PER_SEC)
 #define DEATH_GRACE_MS 50
 #define IDLE_MAX 30 /* looks without a call until the maker may go */
@@ -173,8 +174,6 @@ void pool_take(struct pool *pool, struct pool_taker *taker)
         while ((box = take_first(pool)) && !is_sound(box))
                 box_drop(box);
         if (box) {
-                if (pool->n_boxes < pool->target / 2)
-                        pool_refill(pool);
                 hand_out(box, taker);
                 return;
         }
@@ -204,11 +203,26 @@ void pool_give_back(struct pool *pool, struct prepared *prepared, struct maker_p
         pool->n_boxes++;
 }
 
-void pool_refill(struct pool *pool)
+static void refill(struct pool *pool)
 {
         while (pool->maker.fd >= 0 && pool->n_boxes + pool->n_asked < pool->target + pool->n_takers)
                 if (ask_for_box(pool, NULL) < 0)
                         return;
+}
+
+static void refill_now(struct timer *timer, uint64_t now)
+{
+        (void)now;
+        refill(timer->owner);
+}
+
+/* Whoever got an answer just now has something to do with it: making boxes can wait a little. */
+void pool_refill(struct pool *pool)
+{
+        if (pool->n_boxes < (pool->target + 1) / 2)
+                refill(pool);
+        else if (pool->n_boxes + pool->n_asked < pool->target && pool->refill.at == LOOP_NEVER)
+                loop_set_timer(pool->pools->loop, &pool->refill, time_now() + REFILL_AFTER);
 }
 
 /* ---- What the maker says ---- */
@@ -336,6 +350,7 @@ static void pool_free(struct pool *pool)
         close_maker(pool);
         drop_boxes(pool, 0);
         loop_remove_timer(pool->pools->loop, &pool->look);
+        loop_remove_timer(pool->pools->loop, &pool->refill);
         TAILQ_REMOVE(&pool->pools->list, pool, link);
         cbx_policy_unref(pool->policy);
         free(pool->key);
@@ -375,12 +390,14 @@ int pool_open(struct pools *pools, const struct wire_policy *policy, cbx_error *
                                .hash = hash,
                                .policy = TAKE_PTR(parsed),
                                .maker = { .fd = -1 },
-                               .look = { .expired = look, .owner = pool } };
+                               .look = { .expired = look, .owner = pool },
+                               .refill = { .expired = refill_now, .owner = pool } };
         STAILQ_INIT(&pool->boxes);
         STAILQ_INIT(&pool->asked);
         TAILQ_INIT(&pool->takers);
         TAILQ_INSERT_TAIL(&pools->list, pool, link);
-        if (loop_add_timer(pools->loop, &pool->look) < 0) {
+        if (loop_add_timer(pools->loop, &pool->look) < 0 ||
+            loop_add_timer(pools->loop, &pool->refill) < 0) {
                 pool_free(pool);
                 return error_oom(error);
         }

@@ -48,7 +48,7 @@ struct pool {
         unsigned target; /* how many to keep ready */
         unsigned taken;  /* since the last look */
         unsigned idle;   /* looks without a call */
-        struct timer look;
+        struct timer look, refill;
         TAILQ_ENTRY(pool) link;
 };
 
