@@ -171,12 +171,13 @@ typedef struct cbx_spec {
         uint64_t output_limit;  /* bytes of stdout and stderr together; then the call is ended */
         uint64_t capture_limit; /* bytes kept of each */
         int explain;            /* not 0: list refused paths and connections in the report */
+        int sanitize;           /* not 0: what is passed on as it comes cannot steer a terminal */
 } cbx_spec;
 
 #define CBX_SPEC_INIT                                                                              \
         {                                                                                          \
                 sizeof(cbx_spec), NULL, NULL, NULL, NULL, NULL, 0, NULL, 0, 0, 0, 0, 0, 0, 0, 0,   \
-                        0, 0, 0, 0, 0, 0, 0                                                        \
+                        0, 0, 0, 0, 0, 0, 0, 0                                                     \
         }
 
 /* Why a call ended. It comes from the warden alone, never from an exit code. */

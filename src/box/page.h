@@ -76,7 +76,8 @@ struct box_page {
         uint64_t traces_lost;
         int landlock_abi;  /* what was really enforced */
         dev_t root_device; /* of the box's own root */
-        struct box_page *self; /* where the box sees it: a maker maps it elsewhere than the warden */
+        struct box_page
+                *self; /* where the box sees it: a maker maps it elsewhere than the warden */
         /* written by the warden before it says go; pointers are the box's */
         struct {
                 uint64_t memory, processes;

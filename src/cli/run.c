@@ -12,6 +12,7 @@
 
 #include "box/fences.h"
 #include "cli/options.h"
+#include "cli/run_warden.h"
 #include "cli/spec.h"
 #include "warden/call.h"
 
@@ -24,6 +25,7 @@ static const char help[] =
         "%s"
         "Call:    --cwd DIR          start here        --stdin FILE|none\n"
         "         --spec FILE        argv and more, JSON  -t, --tty  private terminal\n"
+        "         --warden SOCKET    in a box that a running callbox warden has ready\n"
         "Report:  --json             JSON on stdout, output within  --report FILE\n"
         "         --explain          tell what was refused and which option allows it\n"
         "         -q, --quiet        only the program's own output  --sanitize\n"
@@ -35,7 +37,8 @@ struct run {
         struct options options;
         struct spec spec;
         char **argv; /* what to run */
-        const char *spec_file, *report_file, *directory, *stdin_file;
+        const char *spec_file, *report_file, *directory, *stdin_file, *warden;
+        cbx_call *remote; /* the call, when a warden runs it */
         bool json, explain, quiet, sanitize, tty, stdin_none;
         struct termios terminal; /* as it was */
         bool terminal_raw;
@@ -66,6 +69,7 @@ static const struct {
         { "--stdin", offsetof(struct run, stdin_file) },
         { "--spec", offsetof(struct run, spec_file) },
         { "--report", offsetof(struct run, report_file) },
+        { "--warden", offsetof(struct run, warden) },
 };
 
 static int take_own(struct run *run, int argc, char **argv, int *index, cbx_error *error)
@@ -133,6 +137,8 @@ static int parse(struct run *run, int argc, char **argv, cbx_error *error)
         run->tty |= run->spec.tty;
         if (!run->directory)
                 run->directory = run->spec.directory;
+        if (run->warden && run->tty)
+                return error_set(error, -EINVAL, "--tty", "cannot be used with --warden");
         if (run->json && run->tty)
                 return error_set(error, -EINVAL, "--tty", "cannot be used with --json");
         if (run->directory && run->directory[0] != '/')
@@ -235,14 +241,15 @@ static void signal_ready(struct call *call, void *data)
                 int signal = (int)info.ssi_signo;
 
                 if (signal == SIGWINCH) {
-                        if (ioctl(STDIN_FILENO, TIOCGWINSZ, &size) == 0)
+                        if (call && ioctl(STDIN_FILENO, TIOCGWINSZ, &size) == 0)
                                 call_resize(call, size.ws_row, size.ws_col);
                         continue;
                 }
                 if (signal != SIGUSR1 && signal != SIGUSR2 && run->interrupts++ > 0)
-                        call_cancel(call);
+                        run->remote ? (void)cbx_kill(run->remote) : call_cancel(call);
                 else
-                        call_signal(call, signal);
+                        run->remote ? (void)cbx_signal(run->remote, signal)
+                                    : call_signal(call, signal);
         }
 }
 
@@ -418,7 +425,8 @@ static int run_call(struct run *run, struct report *report)
         r = set_limits(run, policy, &report->error);
         if (r < 0)
                 return r;
-        r = plan_compile(policy, &plan_options, &report->error, &plan);
+        if (!run->warden)
+                r = plan_compile(policy, &plan_options, &report->error, &plan);
         if (r < 0) {
                 options_blame(&run->options, &report->error);
                 return r;
@@ -436,10 +444,14 @@ static int run_call(struct run *run, struct report *report)
                 spec.output[i] =
                         (struct call_output){ .capture = run->json,
                                               .forward = run->json ? -1 : STDOUT_FILENO + i };
-        warn_of_variables(run, report);
         raise_terminal(run);
-        call_run(plan, &spec, &hook, report);
+        if (run->warden)
+                run_through_warden(run->warden, policy, &spec, run->explain, &hook, &run->remote,
+                                   report);
+        else
+                call_run(plan, &spec, &hook, report);
         restore_terminal(run);
+        warn_of_variables(run, report);
         if (report->not_found)
                 hint_at_program(run, &report->error);
         if (strcmp(report->error.where, "cwd") == 0 && !run->spec.directory)

@@ -120,6 +120,7 @@ int client_read_spec(const cbx_spec *spec, const cbx_policy *policy, cbx_spec *r
                 r = read_limits(room, policy, ret, error);
         if (r < 0)
                 return r;
+        ret->sanitize = room->sanitize;
         ret->output_mode[0] = (uint64_t)room->output_mode;
         ret->output_mode[1] = (uint64_t)room->errors_mode;
         return 0;

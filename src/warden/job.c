@@ -201,7 +201,7 @@ static int read_spec(struct job *job, cbx_error *error)
                                     .directory = asked->directory,
                                     .stdin_fd = asked->input_from_fd ? job->fds[0] : -1,
                                     .limits = job->pool->policy->limits,
-                                    .captured = true };
+                                    .sanitize = asked->sanitize };
         if (!asked->input_from_fd && asked->input_length > 0) {
                 spec->stdin_data = asked->input;
                 spec->stdin_length = asked->input_length;
@@ -213,6 +213,7 @@ static int read_spec(struct job *job, cbx_error *error)
 
                 output->capture = mode == CBX_CAPTURE || mode == CBX_EVENTS;
                 output->message = mode == CBX_EVENTS;
+                spec->captured |= output->capture;
                 output->forward = mode == CBX_TO_FD    ? job->fds[1 + i]
                                   : mode == CBX_EVENTS ? job->socket.fd
                                                        : -1;

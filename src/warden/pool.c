@@ -12,6 +12,7 @@
 #define REFILL_AFTER (2 * NSEC_PER_MSEC)
 #define LOOK_EVERY (2 * NSEC_PER_SEC)
 #define DEATH_GRACE_MS 50
+#define UNUSED_MAX 32 /* pools that are kept though nobody refers to them */
 #define IDLE_MAX 30 /* looks without a call until the maker may go */
 
 /* ---- Boxes ---- */
@@ -113,6 +114,9 @@ static int ask_for_box(struct pool *pool, cbx_error *error)
         if (r == 0) {
                 r = wire_send(pool->maker.fd, WIRE_MAKE, NULL, 0, &box->prepared.cgroup.fd,
                               box->prepared.cgroup.fd >= 0, MSG_DONTWAIT);
+                /* A maker that is gone has left a word that says why, or will be missed. */
+                if (r == -EPIPE || r == -ECONNRESET)
+                        r = 0;
                 if (r < 0)
                         error_set(error, r, "", "the maker of boxes does not hear: %s",
                                   strerror(-r));
@@ -323,8 +327,10 @@ static void look(struct timer *timer, uint64_t now)
         if (pool->taken == 0) {
                 pool->target /= 2;
                 drop_boxes(pool, pool->target);
-                if (++pool->idle >= IDLE_MAX && pool->n_takers == 0 && pool->n_asked == 0)
+                if (++pool->idle >= IDLE_MAX && pool->n_takers == 0 && pool->n_asked == 0) {
                         close_maker(pool);
+                        pool->pools->sweep = true;
+                }
         }
         pool->taken = 0;
         loop_set_timer(pool->pools->loop, timer, now + LOOK_EVERY);
@@ -374,6 +380,8 @@ int pool_open(struct pools *pools, const struct wire_policy *policy, cbx_error *
         hash = hash_bytes(HASH_INIT, key.buffer.data, key.buffer.length);
         pool = find(pools, key.buffer.data, key.buffer.length, hash);
         if (pool) {
+                TAILQ_REMOVE(&pools->list, pool, link);
+                TAILQ_INSERT_TAIL(&pools->list, pool, link);
                 *ret_pool = pool_ref(pool);
                 return 0;
         }
@@ -408,13 +416,15 @@ int pool_open(struct pools *pools, const struct wire_policy *policy, cbx_error *
 
 struct pool *pool_ref(struct pool *pool)
 {
+        pool->pools->n_unused -= pool->refs == 0;
         pool->refs++;
         return pool;
 }
 
 struct pool *pool_unref(struct pool *pool)
 {
-        if (pool && --pool->refs == 0)
+        /* It is kept for a while: the next client may want the same. */
+        if (pool && --pool->refs == 0 && ++pool->pools->n_unused > UNUSED_MAX)
                 pool->pools->sweep = true;
         return NULL;
 }
@@ -426,10 +436,13 @@ void pools_sweep(struct pools *pools)
         if (!pools->sweep)
                 return;
         pools->sweep = false;
+        /* The list is in the order of last use. */
         for (pool = TAILQ_FIRST(&pools->list); pool; pool = next) {
                 next = TAILQ_NEXT(pool, link);
-                if (pool->refs == 0)
+                if (pool->refs == 0 && (pools->n_unused > UNUSED_MAX || pool->maker.fd < 0)) {
+                        pools->n_unused--;
                         pool_free(pool);
+                }
         }
 }
 

@@ -57,7 +57,8 @@ struct pools {
         int nursery;
         struct cgroup_parent cgroup;
         unsigned prepared_max;
-        bool sweep; /* there are pools that nobody refers to */
+        unsigned n_unused; /* pools that nobody refers to */
+        bool sweep;        /* some of them can go */
         TAILQ_HEAD(, pool) list;
 };
 
@@ -79,7 +80,7 @@ void pool_give_back(struct pool *pool, struct prepared *box, struct maker_plan *
 /* A call is over: a good time to make new boxes. */
 void pool_refill(struct pool *pool);
 
-/* Free the pools that nobody refers to any more; between two rounds of the loop. */
+/* Free pools that nobody has asked for in a while; between two rounds of the loop. */
 void pools_sweep(struct pools *pools);
 void pools_close(struct pools *pools);
 

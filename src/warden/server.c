@@ -12,11 +12,11 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#define POLICIES_MAX 256 /* that one client may have in use */
-#define STARTING_MAX 8   /* calls that wait for a box at once; the others wait their turn */
-#define FDS_PER_CALL 12  /* at most */
-#define FDS_RESERVED 256 /* for prepared boxes, makers and clients */
-#define PATIENCE_SECONDS 3     /* with what does not die */
+#define POLICIES_MAX 256   /* that one client may have in use */
+#define STARTING_MAX 8     /* calls that wait for a box at once; the others wait their turn */
+#define FDS_PER_CALL 12    /* at most */
+#define FDS_RESERVED 256   /* for prepared boxes, makers and clients */
+#define PATIENCE_SECONDS 3 /* with what does not die */
 #define LEAVE_GRACE (3 * NSEC_PER_SEC)
 
 /* ---- Whose turn it is ---- */

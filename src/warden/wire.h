@@ -115,7 +115,8 @@ struct wire_spec {
         const char *input;
         size_t input_length;
         bool input_from_fd;
-        uint64_t output_mode[2];     /* CBX_CAPTURE ... */
+        uint64_t output_mode[2]; /* CBX_CAPTURE ... */
+        bool sanitize;
         struct policy_limits limits; /* 0: the policy's */
 };
 

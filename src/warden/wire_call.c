@@ -95,6 +95,7 @@ void wire_pack_spec(struct pack *pack, uint64_t policy, const struct wire_spec *
         pack_bytes(pack, spec->input, spec->input_length);
         for (int i = 0; i < 2; i++)
                 pack_number(pack, spec->output_mode[i]);
+        pack_number(pack, spec->sanitize);
         pack_limits(pack, &spec->limits);
 }
 
@@ -111,6 +112,7 @@ int wire_unpack_spec(struct unpack *unpack, uint64_t *ret_policy, struct wire_sp
         spec.input = unpack_bytes(unpack, &spec.input_length);
         for (int i = 0; i < 2; i++)
                 spec.output_mode[i] = unpack_number_below(unpack, CBX_DISCARD + 1);
+        spec.sanitize = unpack_number_below(unpack, 2);
         unpack_limits(unpack, &spec.limits);
         if (!unpack_is_whole(unpack) || !spec.argv[0]) {
                 free(spec.argv);
