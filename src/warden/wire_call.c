@@ -247,12 +247,13 @@ int wire_unpack_report(const struct wire_message *message, struct report *report
 {
         struct unpack unpack = UNPACK_INIT(message->body, message->length);
         uint64_t length = unpack_number(&unpack);
-        const char *rest = unpack.at + length;
+        const char *rest;
         size_t left;
         int r;
 
         if (unpack.bad || length > (uint64_t)(unpack.end - unpack.at))
                 return -EPROTO;
+        rest = unpack.at + length;
         left = (size_t)(unpack.end - rest);
         unpack.end = rest;
         r = unpack_numbers(&unpack, report);

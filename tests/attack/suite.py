@@ -13,6 +13,10 @@ never on the bare host, and every attack is written to do no harm where it succe
 An attack is judged by what the payload says (HELD or BROKEN, see payload.h), by the report, and
 from outside: who survives, when the call is back, what is left on the host.
 
+With CALLBOX_ATTACK_PREPARED=1 every attack, but not its control, meets a box that a warden has
+prepared: one warden for root and one for the user serve the whole suite, so that what one call
+leaks into the next is found as well.
+
 Binaries: CALLBOX, CALLBOX_UNFENCED, CALLBOX_PAYLOAD, or those below build/; a payload that is not
 there is compiled.
 """
@@ -51,6 +55,7 @@ GRANTED = "callbox-granted"
 SETTLE = 1.0  # seconds within which a finished call's last process must be gone from the host
 GRACE = 1.0  # seconds that a call may come back after its deadline, on a busy machine
 BOTH = ("root", "user")
+PREPARED = bool(os.environ.get("CALLBOX_ATTACK_PREPARED"))
 QUICK = bool(os.environ.get("CALLBOX_ATTACK_QUICK"))
 
 # Numbers of the list of attacks that have no row in TABLE, each with its reason.
@@ -99,6 +104,7 @@ class Tools:
 
     scratch = None
     callbox = unfenced = payload = empty = None
+    wardens = {}  # prepared mode: who -> (process, socket)
     mark = "cb" + secrets.token_hex(3)  # in the names of the copies: what is left shows whose it is
 
     @classmethod
@@ -124,9 +130,24 @@ class Tools:
         cls.empty = cls.scratch.directory(name="empty")
         if not harness.ROOT:
             print("run by an ordinary user: the part for root is left out", flush=True)
+        if PREPARED:
+            binary = cls.scratch.install(callbox, "prepared-callbox")
+            for who, user in harness.PEOPLE:
+                cls.start_warden(binary, who, user)
+
+    @classmethod
+    def start_warden(cls, binary, who, user):
+        path = str(cls.scratch.directory(user=user) / "warden")
+        command = [binary, "warden", "--socket", path]
+        command = harness.as_user(command) if user else command
+        cls.wardens[who] = (subprocess.Popen(command, stdin=subprocess.DEVNULL, cwd="/"), path)
+        if not wait_until(lambda: os.path.exists(path), 10):
+            raise SystemExit(f"no warden for {who}")
 
     @classmethod
     def tear_down(cls):
+        for process, _ in cls.wardens.values():
+            harness.end(process)
         if cls.scratch:
             cls.scratch.remove()
 
@@ -172,11 +193,17 @@ class Box:
 
     def command(self, args, options=(), mode=("--json",), prefix=(), program=None):
         own = ["--without", self.without] if self.without else []
+        if self.through_warden(options, prefix):
+            own = ["--warden", Tools.wardens[self.who][1]]
         read = ["--read", self.bin]
         command = [*prefix, self.binary, "run", *own, *mode, *read]
         command += [os.fspath(o) for o in options]
         command += ["--", *(program if program is not None else self.payload(*args))]
         return harness.as_user(command) if self.user else command
+
+    def through_warden(self, options, prefix):
+        """A terminal of its own and a callbox that is watched or held down need one of their own."""
+        return PREPARED and not self.without and not prefix and "-t" not in options
 
     def run(self, *args, options=(), timeout=15.0, mode=("--json",), prefix=(), program=None, **more):
         """Run a sub-command of the payload (or `program`) and take the report, if there is one."""
@@ -2313,7 +2340,7 @@ def register():
                 continue
             name = f"{row.number} {row.title} [{who}]"
             harness.add(name, fenced(row, who), row.alone)
-            if has_control and who in row.control_who:
+            if has_control and not PREPARED and who in row.control_who:
                 left_out = f"without {row.without}" if row.without else "laxer policy"
                 alone = row.alone and row.number.startswith("D")  # a control measures no time
                 harness.add(f"{name[:-1]}, control {left_out}]", control(row, who), alone)
