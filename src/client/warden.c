@@ -152,7 +152,7 @@ static int greet(cbx_warden *warden, cbx_error *error)
         if (r == 0)
                 r = wire_receive(warden->socket, room, 0, 0, &message);
         setsockopt(warden->socket, SOL_SOCKET, SO_RCVTIMEO, &none, sizeof(none));
-        if (r == 0) {
+        if (r == 0 || r == -EPIPE || r == -ECONNRESET) {
                 error_set(error, -ECONNRESET, "warden", "the warden ended before it answered");
                 error_hint(error, "is %s callbox, of this version and may this user attach to it?",
                            warden->path ? warden->path : program_of(warden));

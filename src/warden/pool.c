@@ -130,6 +130,20 @@ static int ask_for_box(struct pool *pool, cbx_error *error)
         return 0;
 }
 
+/* The host is not as it was when the plan was made: nothing that was made or asked for may be used,
+ * neither what is here nor what is on its way. The maker finds out by itself. */
+static void outdate(struct pool *pool)
+{
+        struct pool_box *box;
+
+        drop_boxes(pool, 0);
+        STAILQ_FOREACH(box, &pool->asked, link)
+        {
+                box->outdated = true;
+        }
+        pool->n_asked = 0;
+}
+
 /* ---- Takers ---- */
 
 static struct pool_taker *next_taker(struct pool *pool)
@@ -173,8 +187,8 @@ void pool_take(struct pool *pool, struct pool_taker *taker)
 
         pool->taken++;
         pool->idle = 0;
-        if (pool->n_boxes > 0 && !plan_facts_hold(pool->plan->plan.facts, pool->plan->plan.n_facts))
-                drop_boxes(pool, 0);
+        if (pool->plan && !plan_facts_hold(pool->plan->plan.facts, pool->plan->plan.n_facts))
+                outdate(pool);
         while ((box = take_first(pool)) && !is_sound(box))
                 box_drop(box);
         if (box) {
@@ -258,11 +272,15 @@ static void take_box(struct pool *pool, struct wire_message *message)
         if (!box || !pool->plan)
                 return;
         STAILQ_REMOVE_HEAD(&pool->asked, link);
-        pool->n_asked--;
+        pool->n_asked -= !box->outdated;
         r = maker_unpack_box(message, &pool->plan->plan, &box->prepared.box, &error);
         if (r == 0)
                 r = guarantees_check(pool->policy, pool->plan->plan.landlock_abi,
                                      box->prepared.cgroup.fd >= 0, &error);
+        if (box->outdated) {
+                box_drop(box);
+                return;
+        }
         taker = next_taker(pool);
         if (r < 0) {
                 box_drop(box);

@@ -26,6 +26,7 @@ struct pool_taker {
 struct pool_box {
         struct prepared prepared;
         struct maker_plan *plan; /* from which it was made; NULL: not yet */
+        bool outdated;           /* not to be used when it comes */
         STAILQ_ENTRY(pool_box) link;
 };
 

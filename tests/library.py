@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: MIT
+"""libcallbox for tests, by ctypes: what include/callbox.h declares, as far as they need it."""
+
+import ctypes
+import json
+import os
+from ctypes import POINTER, Structure, byref, c_char, c_char_p, c_double, c_int, c_size_t, c_uint, c_uint64, c_void_p
+
+CAPTURE, EVENTS, TO_FD, DISCARD = range(4)
+EVENT_NONE, EVENT_OUTPUT, EVENT_ERRORS, EVENT_ENDED = range(4)
+
+
+class Error(Structure):
+    _fields_ = [("size", c_size_t), ("code", c_int), ("where", c_char * 128), ("text", c_char * 384), ("hint", c_char * 384)]
+
+
+class Options(Structure):
+    _fields_ = [("size", c_size_t), ("program", c_char_p), ("socket", c_char_p), ("calls", c_uint), ("queue", c_uint), ("prepared", c_uint)]
+
+
+class Spec(Structure):
+    _fields_ = [
+        ("size", c_size_t), ("id", c_char_p), ("argv", POINTER(c_char_p)), ("shell", c_char_p),
+        ("environment", POINTER(c_char_p)), ("cwd", c_char_p), ("input_mode", c_int), ("input", c_char_p),
+        ("input_length", c_size_t), ("input_fd", c_int), ("output_mode", c_int), ("errors_mode", c_int),
+        ("output_fd", c_int), ("errors_fd", c_int), ("wall_limit", c_double), ("cpu_limit", c_double),
+        ("memory_limit", c_uint64), ("process_limit", c_uint64), ("file_size_limit", c_uint64),
+        ("open_files_limit", c_uint64), ("output_limit", c_uint64), ("capture_limit", c_uint64),
+        ("explain", c_int), ("sanitize", c_int),
+    ]  # fmt: skip
+
+
+class Output(Structure):
+    _fields_ = [("data", c_void_p), ("length", c_size_t), ("head", c_size_t), ("total", c_uint64), ("omitted", c_uint64)]
+
+
+class Report(Structure):
+    _fields_ = [
+        ("size", c_size_t), ("reason", c_int), ("code", c_int), ("signal", c_int), ("id", c_char_p),
+        ("text", c_char_p), ("error", POINTER(Error)), ("output", Output), ("errors", Output),
+        ("started_at", c_uint64), ("setup_time", c_uint64), ("run_time", c_uint64), ("cpu_user", c_uint64),
+        ("cpu_system", c_uint64), ("memory_peak", c_uint64), ("processes_peak", c_uint64),
+        ("bytes_in", c_uint64), ("bytes_out", c_uint64), ("owner", c_void_p),
+    ]  # fmt: skip
+
+
+class Event(Structure):
+    _fields_ = [("size", c_size_t), ("kind", c_int), ("data", c_void_p), ("length", c_size_t)]
+
+
+class CallboxError(Exception):
+    def __init__(self, error):
+        self.code, self.where = error.code, error.where.decode()
+        self.hint = error.hint.decode()
+        super().__init__(error.text.decode())
+
+
+def strings(values):
+    encoded = [os.fsencode(v) for v in values]
+    return (c_char_p * (len(encoded) + 1))(*encoded, None)
+
+
+class Library:
+    def __init__(self, path):
+        self.c = ctypes.CDLL(path, use_errno=True)
+        self.c.cbx_reason_name.restype = c_char_p
+        for name in ("cbx_policy_unref", "cbx_warden_close", "cbx_call_free"):
+            function = getattr(self.c, name)
+            function.restype, function.argtypes = c_void_p, [c_void_p]
+        self.c.cbx_report_free.restype = None
+
+    def check(self, r, error):
+        if r < 0:
+            raise CallboxError(error)
+        return r
+
+    def error(self):
+        return Error(size=ctypes.sizeof(Error))
+
+    def policy(self, value=None):
+        text = json.dumps(value or {}).encode()
+        policy, error = c_void_p(), self.error()
+        self.check(self.c.cbx_policy_parse(text, c_size_t(len(text)), byref(policy), byref(error)), error)
+        return policy
+
+    def warden(self, **options):
+        given = Options(size=ctypes.sizeof(Options), **{k: os.fsencode(v) if isinstance(v, (str, os.PathLike)) else v for k, v in options.items()})
+        return Warden(self, given)
+
+
+class Warden:
+    def __init__(self, library, options):
+        self.library, self.handle, error = library, c_void_p(), library.error()
+        library.check(library.c.cbx_warden_open(byref(options), byref(self.handle), byref(error)), error)
+
+    @property
+    def pid(self):
+        return self.library.c.cbx_warden_pid(self.handle)
+
+    def prepare(self, policy):
+        error = self.library.error()
+        self.library.check(self.library.c.cbx_prepare(self.handle, policy, byref(error)), error)
+
+    def start(self, policy, argv, **spec):
+        return Call(self, policy, argv, spec)
+
+    def run(self, policy, argv, **spec):
+        call = self.start(policy, argv, **spec)
+        try:
+            return call.wait()
+        finally:
+            call.free()
+
+    def close(self):
+        self.library.c.cbx_warden_close(self.handle)
+        self.handle = None
+
+
+class Call:
+    def __init__(self, warden, policy, argv, spec):
+        self.library, self.handle, error = warden.library, c_void_p(), warden.library.error()
+        given = Spec(size=ctypes.sizeof(Spec), argv=strings(argv))
+        for name, value in spec.items():
+            if name == "environment":
+                value = strings(value)
+            elif name == "input":
+                given.input_length = len(value)
+            elif isinstance(value, str):
+                value = os.fsencode(value)
+            setattr(given, name, value)
+        self.library.check(self.library.c.cbx_start(warden.handle, policy, byref(given), byref(self.handle), byref(error)), error)
+
+    def fileno(self):
+        return self.library.c.cbx_call_fd(self.handle)
+
+    def step(self):
+        """(kind, bytes) of the next event."""
+        event, error = Event(size=ctypes.sizeof(Event)), self.library.error()
+        self.library.check(self.library.c.cbx_step(self.handle, byref(event), byref(error)), error)
+        return event.kind, ctypes.string_at(event.data, event.length) if event.data else b""
+
+    def wait(self):
+        """The report as a dictionary, with the kept output as bytes."""
+        report, error = Report(size=ctypes.sizeof(Report)), self.library.error()
+        self.library.check(self.library.c.cbx_wait(self.handle, byref(report), byref(error)), error)
+        found = {
+            "reason": self.library.c.cbx_reason_name(report.reason).decode(),
+            "code": report.code, "signal": report.signal, "id": report.id, "text": report.text.decode(),
+            "error": CallboxError(report.error.contents) if report.error else None,
+            "output": ctypes.string_at(report.output.data, report.output.length),
+            "errors": ctypes.string_at(report.errors.data, report.errors.length),
+            "setup_time": report.setup_time, "run_time": report.run_time,
+        }  # fmt: skip
+        self.library.c.cbx_report_free(byref(report))
+        return found
+
+    def kill(self):
+        self.library.check(self.library.c.cbx_kill(self.handle), self.library.error())
+
+    def free(self):
+        if self.handle:
+            self.library.c.cbx_call_free(self.handle)
+        self.handle = None

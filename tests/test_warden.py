@@ -1,0 +1,425 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""The warden process: who may attach, whose turn it is, what one call can see of another, and what
+becomes of clients that talk nonsense."""
+
+import array
+import os
+import pathlib
+import random
+import re
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+
+import harness
+import library
+from harness import Failed, check, equal
+
+SCRATCH = harness.Scratch()
+CALLBOX = SCRATCH.install(harness.callbox_path(), "callbox")
+LIBRARY = library.Library(str(pathlib.Path(harness.callbox_path()).parent / "libcallbox.so"))
+SLOW = harness.SLOW
+
+
+class SharedWarden:
+    """`callbox warden --socket`, as root or as the user, for the time of a with block."""
+
+    def __init__(self, *options, user=False, **more):
+        self.directory = SCRATCH.directory(user)
+        self.path = str(self.directory / "socket")
+        command = [CALLBOX, "warden", "--socket", self.path, *options]
+        self.process = subprocess.Popen(harness.as_user(command) if user else command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd="/", **more)
+        if not harness.wait_until(lambda: os.path.exists(self.path), 10 * SLOW):
+            raise Failed("the warden does not listen")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        harness.end(self.process)
+        self.process.stderr.close()
+
+    def run(self, *command, options=(), user=False, **more):
+        return harness.callbox(["run", "--warden", self.path, *options, "--", *command], binary=CALLBOX, user=user, cwd="/", **more)
+
+
+def own_warden(**options):
+    return LIBRARY.warden(program=CALLBOX, **options)
+
+
+# ---- Who may attach ----------------------------------------------------------------------------
+
+
+@harness.for_people("a shared warden serves one program after the other")
+def shared(user):
+    with SharedWarden(user=user) as warden:
+        for number in range(5):
+            result = warden.run("sh", "-c", f"echo {number}; exit {number}", user=user)
+            equal((result.out, result.code), (f"{number}\n".encode(), number), "output and code")
+        result = warden.run("id", "-u", options=["--json"], user=user)
+        equal(result.report["reason"], "exited", "reason")
+        equal(warden.run("cat", user=user, data=b"x" * 300000).out, b"x" * 300000, "input")
+        result = warden.run("sleep", "100", options=["--timeout", "0.2"], user=user)
+        equal(result.code, 124, "timeout")
+
+
+@harness.case("only its own user and root may attach")
+def credentials():
+    if not harness.ROOT:
+        return
+    with SharedWarden() as warden:
+        os.chmod(warden.directory, 0o755)
+        equal(warden.run("true", user=True).code, 125, "the socket's mode")
+        os.chmod(warden.path, 0o666)
+        result = warden.run("true", user=True)
+        equal(result.code, 125, "credentials")
+        check(b"ended before it answered" in result.err, f"the text: {result.err}")
+        equal(warden.run("true").code, 0, "root itself")
+    with SharedWarden(user=True) as warden:
+        equal(warden.run("true").code, 0, "root at a user's warden")
+        result = warden.run("sh", "-c", "cat /proc/self/uid_map")
+        check(str(harness.USER_ID).encode() in result.out, f"the box is the warden's user: {result.out}")
+
+
+@harness.case("one warden at a path; a socket left behind is replaced; SIGTERM ends all")
+def lifetime():
+    with SharedWarden() as warden:
+        second = harness.callbox(["warden", "--socket", warden.path], binary=CALLBOX)
+        equal(second.code, 125, "a second warden")
+        check(b"another warden listens" in second.err, f"the text: {second.err}")
+        equal(warden.run("true").code, 0, "the first still serves")
+        caller = subprocess.Popen([CALLBOX, "run", "--warden", warden.path, "--", "sh", "-c", "echo up; sleep 1000"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+        equal(caller.stdout.readline(), b"up\n", "the call runs")
+        warden.process.terminate()
+        equal(warden.process.wait(20 * SLOW), 0, "exit code of the warden")
+        out, err = caller.communicate(timeout=20 * SLOW)
+        equal(caller.returncode, 137, f"exit code of the call: {err}")
+        check(b"cancelled" in err, f"the text: {err}")
+        check(not os.path.exists(warden.path), "the socket is left")
+    with SharedWarden() as warden:
+        warden.process.kill()
+        warden.process.wait()
+        check(os.path.exists(warden.path), "a killed warden leaves its socket")
+        again = subprocess.Popen([CALLBOX, "warden", "--socket", warden.path], stdin=subprocess.DEVNULL)
+        try:
+            check(harness.wait_until(lambda: warden.run("true").code == 0, 10 * SLOW), "the new warden does not serve")
+        finally:
+            again.terminate()
+            equal(again.wait(20 * SLOW), 0, "exit code")
+
+
+@harness.case("wrong options are answered with the right ones")
+def options():
+    for args, text in (
+        ([], b"--socket"),
+        (["--socket"], b"needs a path"),
+        (["--socket", "x" * 200], b"too long"),
+        (["--socket", "/nonexistent/socket"], b"cannot listen"),
+        (["--socket", "/tmp/x", "--calls", "many"], b"needs a number"),
+        (["--socket", "/tmp/x", "--calls", "-1"], b"needs a number"),
+        (["--frobnicate"], b"no option"),
+    ):
+        result = harness.callbox(["warden", *args], binary=CALLBOX)
+        equal(result.code, 125, f"exit code for {args}")
+        check(text in result.err, f"the text for {args}: {result.err}")
+    result = harness.callbox(["run", "--warden", "/tmp/x", "-t", "--", "true"], binary=CALLBOX)
+    check(b"cannot be used with --warden" in result.err, f"the text: {result.err}")
+
+
+# ---- Whose turn it is --------------------------------------------------------------------------
+
+
+def finished_order(calls, seconds=60):
+    """The ids of calls in the order of their ends."""
+    order, waiting, deadline = [], dict(calls), time.monotonic() + seconds * SLOW
+    while waiting:
+        ready, _, _ = select.select(list(waiting.values()), [], [], max(0, deadline - time.monotonic()))
+        if not ready:
+            raise Failed(f"calls do not end: {sorted(waiting)}")
+        for name in [n for n, call in waiting.items() if call in ready]:
+            if waiting[name].step()[0] == library.EVENT_ENDED:
+                order.append(name)
+                del waiting[name]
+    return order
+
+
+@harness.case("calls beyond the bound wait in order, and beyond the queue are refused")
+def queue():
+    policy = LIBRARY.policy()
+    warden = own_warden(calls=1, queue=5)
+    calls = {n: warden.start(policy, ["sleep", "0.1"], id=str(n)) for n in range(9)}
+    order = finished_order(calls)
+    reports = {n: call.wait() for n, call in calls.items()}
+    refused = [n for n in calls if reports[n]["reason"] == "setup"]
+    served = [n for n in order if n not in refused]
+    equal(served, sorted(served), "the order")
+    check(1 <= len(served) <= 7 and refused == list(range(len(served), 9)), f"served {served}, refused {refused}")
+    check(len(served) >= 5, f"only {served} were served")
+    for n in refused:
+        equal(reports[n]["error"].code, -11, "EAGAIN")
+        check("queue is full" in reports[n]["text"] and reports[n]["error"].hint, reports[n]["text"])
+    for call in calls.values():
+        call.free()
+    equal(warden.run(policy, ["true"])["code"], 0, "the next call")
+    warden.close()
+
+
+@harness.case("a client with a thousand calls does not make another one wait for them")
+def fairness():
+    policy = LIBRARY.policy()
+    with SharedWarden("--calls", "4", "--queue", "2000") as shared_warden:
+        many, few = LIBRARY.warden(socket=shared_warden.path), LIBRARY.warden(socket=shared_warden.path)
+        equal(many.pid, few.pid, "one warden")
+        few.run(policy, ["true"])
+        calls = {n: many.start(policy, ["sleep", "0.03"]) for n in range(400)}
+        for _ in range(10):
+            equal(few.run(policy, ["true"])["code"], 0, "a call of the other client")
+        ended = 0
+        while select.select(list(calls.values()), [], [], 0)[0]:
+            done = [n for n, call in calls.items() if select.select([call], [], [], 0)[0]]
+            for n in done:
+                calls.pop(n).free()
+            ended += len(done)
+            if not done:
+                break
+        check(ended < 300, f"{ended} of 400 calls came before 10 of another client")
+        for call in calls.values():
+            call.free()
+        many.close()
+        equal(few.run(policy, ["true"])["code"], 0, "after the other has gone")
+        few.close()
+
+
+@harness.case("a reader who does not read holds up nobody else")
+def backpressure():
+    policy = LIBRARY.policy()
+    warden = own_warden()
+    flood = warden.start(policy, ["yes"], output_mode=library.EVENTS)
+    time.sleep(0.3)
+    for _ in range(20):
+        equal(warden.run(policy, ["echo", "x"])["output"], b"x\n", "a call beside it")
+    memory = int(re.search(r"VmRSS:\s+(\d+)", pathlib.Path(f"/proc/{warden.pid}/status").read_text())[1])
+    check(memory < 16 * 1024, f"the warden holds {memory} KiB")
+    total = 0
+    while total < 1 << 20:
+        select.select([flood], [], [], 20 * SLOW)
+        kind, data = flood.step()
+        equal(kind, library.EVENT_OUTPUT, "an event")
+        check(data == b"y\n" * (len(data) // 2) or data.strip(b"y\n") == b"", "its data")
+        total += len(data)
+    flood.kill()
+    flood.kill()
+    report = flood.wait()
+    equal(report["reason"], "cancelled", "reason")
+    flood.free()
+    warden.close()
+
+
+# ---- What one call can see of another ----------------------------------------------------------
+
+
+@harness.for_people("nothing of one call is there in the next")
+def leaks(user):
+    """Whatever a box can be left with: files, SysV and POSIX objects, keys, processes, the hostname."""
+    leave = (
+        "echo leak >/tmp/leak; echo leak >/dev/shm/leak; mkdir -p /tmp/d; (setsid sleep 1000 &); "
+        "python3 -c 'import ctypes; c = ctypes.CDLL(None); print(c.shmget(4711, 4096, 0o1666), c.semget(4711, 1, 0o1666), c.msgget(4711, 0o1666))'; "
+        "echo started"
+    )
+    look = (
+        "ls -A /tmp /dev/shm | grep -v ':$' | grep -v '^$'; "
+        "python3 -c 'import ctypes; c = ctypes.CDLL(None); print(c.shmget(4711, 4096, 0), c.semget(4711, 1, 0), c.msgget(4711, 0))'; "
+        "python3 -c 'import os; print(sum(p.isdigit() for p in os.listdir(\"/proc\")))'"
+    )
+    with SharedWarden(user=user) as warden:
+        before = warden.run("sh", "-c", look, user=user).out
+        for _ in range(6):
+            check(b"started" in warden.run("sh", "-c", leave, user=user).out, "the call that leaves things")
+            equal(warden.run("sh", "-c", look, user=user).out, before, "what the next one finds")
+
+
+def descendants(pid):
+    found, todo = [], [pid]
+    while todo:
+        parent = todo.pop()
+        for task in os.listdir(f"/proc/{parent}/task"):
+            try:
+                children = pathlib.Path(f"/proc/{parent}/task/{task}/children").read_text().split()
+            except OSError:
+                continue
+            found += map(int, children)
+            todo += map(int, children)
+    return found
+
+
+def memory_has(pid, needles):
+    """Which of these are in the memory of a process."""
+    found = set()
+    try:
+        maps = pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines()
+        with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+            for line in maps:
+                if "[v" in line or " r" not in line:
+                    continue
+                start, end = (int(n, 16) for n in line.split()[0].split("-"))
+                try:
+                    memory.seek(start)
+                    data = memory.read(end - start)
+                except (OSError, OverflowError, ValueError):
+                    continue
+                found |= {n for n in needles if n in data}
+    except OSError:
+        pass
+    return found
+
+
+@harness.case("no init holds anything of another call in its memory")
+def memory():
+    if not harness.ROOT:
+        return  # an ordinary user cannot look into a box at all
+    secrets = {kind: f"secret-{kind}-{random.getrandbits(64):x}" for kind in ("argument", "variable", "input", "output")}
+    needles = {text.encode() for text in secrets.values()}
+    policy = LIBRARY.policy()
+    warden = own_warden()
+    call = warden.start(
+        policy, ["sh", "-c", "read line; echo $line; sleep 1000", secrets["argument"]],
+        environment=[f"SECRET={secrets['variable']}"], input=f"{secrets['input']}\n".encode() + secrets["output"].encode(),
+        output_mode=library.EVENTS,
+    )  # fmt: skip
+    select.select([call], [], [], 20 * SLOW)
+    check(secrets["input"].encode() in call.step()[1], "the secrets are there")
+    for _ in range(3):  # boxes that are made while the warden knows them
+        warden.run(policy, ["true"])
+    other = warden.start(policy, ["sleep", "1000"])
+    check(memory_has(warden.pid, needles), "the warden itself does not hold them: this look finds nothing")
+    holders, looked = {}, 0
+    for pid in descendants(warden.pid):
+        name = pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
+        if name.startswith("callbox"):
+            looked += 1
+            held = memory_has(pid, needles)
+            if held:
+                holders[pid] = (name, held)
+    check(looked >= 4, f"only {looked} processes were looked at")
+    # Its own init has its own arguments and variables, in the page that it shares with the warden.
+    own = [pid for pid, (_, held) in holders.items() if held <= {secrets["argument"].encode(), secrets["variable"].encode()}]
+    check(len(own) <= 1 and len(holders) == len(own), f"held by {holders}")
+    for one in (call, other):
+        one.kill()
+        one.free()
+    warden.close()
+
+
+@harness.for_people("a box that was prepared for a directory which is not there any more is not used")
+def replaced(user):
+    with SharedWarden(user=user) as warden:
+        workspace = SCRATCH.directory(user) / "work"
+        for number in range(6):
+            workspace.mkdir()
+            (workspace / "which").write_text(f"{number}\n")
+            for path in (workspace, workspace / "which"):
+                SCRATCH.own(path, user)
+            for _ in range(2):
+                result = warden.run("cat", str(workspace / "which"), options=["--workspace", str(workspace)], user=user)
+                equal(result.out, f"{number}\n".encode(), f"what the box shows: {result.err}")
+            workspace.rename(workspace.with_name(f"old{number}"))
+        result = warden.run("true", options=["--workspace", str(workspace)], user=user)
+        equal(result.code, 125, "a workspace that is gone")
+        check(b"does not exist" in result.err, f"the text: {result.err}")
+
+
+@harness.for_people("a protected name that comes to be while a box waits is protected in it")
+def protected_later(user):
+    with SharedWarden(user=user) as warden:
+        workspace = SCRATCH.directory(user)
+        options = ["-q", "--workspace", str(workspace)]
+        equal(warden.run("true", options=options, user=user).code, 0, "a first call")
+        (workspace / ".envrc").write_text("safe\n")
+        SCRATCH.own(workspace / ".envrc", user)
+        warden.run("sh", "-c", f"echo evil >>{workspace}/.envrc", options=options, user=user)
+        equal((workspace / ".envrc").read_text(), "safe\n", "the file")
+
+
+# ---- Nonsense ----------------------------------------------------------------------------------
+
+
+def hello(path):
+    peer = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    peer.connect(path)
+    peer.send(struct.pack("=IIQQ", 1, 0, 8, 1))
+    peer.settimeout(20 * SLOW)
+    check(peer.recv(1000), "no answer to a greeting")
+    return peer
+
+
+@harness.case("clients that talk nonsense harm only themselves")
+def nonsense():
+    rng = random.Random(3)
+    with SharedWarden() as warden:
+        client = LIBRARY.warden(socket=warden.path)
+        policy = LIBRARY.policy()
+        busy = client.start(policy, ["sh", "-c", "echo up; sleep 1000"], output_mode=library.EVENTS)
+        select.select([busy], [], [], 20 * SLOW)
+        for number in range(300):
+            peer = hello(warden.path) if number % 3 else socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            with peer:
+                if not number % 3:
+                    peer.connect(warden.path)
+                for _ in range(rng.randint(1, 4)):
+                    length = rng.choice([0, 1, 8, 16, 100, 5000])
+                    body = rng.randbytes(length) if rng.random() < 0.5 else struct.pack(f"={length // 8}Q", *[rng.choice([0, 1, 2, 8, 2**32, 2**64 - 1]) for _ in range(length // 8)])
+                    claimed = len(body) if rng.random() < 0.7 else rng.choice([0, 2**63, len(body) + 1, 2**20])
+                    header = struct.pack("=IIQ", rng.choice(list(range(15)) + [2**31]), rng.choice([0, 0, 1, 7]), claimed)
+                    fds = [os.open("/dev/null", os.O_RDONLY) for _ in range(rng.randint(0, 3))]
+                    if rng.random() < 0.3:
+                        fds.append(os.memfd_create("nonsense"))
+                        os.write(fds[-1], body)
+                    try:
+                        peer.sendmsg([header + (b"" if rng.random() < 0.1 else body)], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else [])
+                    except OSError:
+                        pass  # it has been turned away
+                    for fd in fds:
+                        os.close(fd)
+        equal(client.run(policy, ["echo", "fine"])["output"], b"fine\n", "another client")
+        equal(busy.step()[1] or b"up\n", b"up\n", "the call that was running")
+        busy.kill()
+        equal(busy.wait()["reason"], "cancelled", "its end")
+        busy.free()
+        client.close()
+        count = len(os.listdir(f"/proc/{warden.process.pid}/fd"))
+        check(count < 60, f"{count} descriptors are open")
+        equal(warden.process.poll(), None, "the warden")
+
+
+@harness.case("an agent that dies takes its calls along, and its warden")
+def agent_dies():
+    token = f"agent-{os.getpid()}-{random.getrandbits(32):x}"
+    script = (
+        f"import sys; sys.path.insert(0, {str(harness.REPO / 'tests')!r}); import library, time\n"
+        f"l = library.Library({LIBRARY.c._name!r}); w = l.warden(program={CALLBOX!r}); p = l.policy()\n"
+        f"calls = [w.start(p, ['sh', '-c', 'echo up; sleep 1000', {token!r}], output_mode=library.EVENTS) for _ in range(5)]\n"
+        "import select\n"
+        "for c in calls: select.select([c], [], [])\n"
+        "print(w.pid, flush=True); time.sleep(1000)\n"
+    )
+    for number in (signal.SIGKILL, signal.SIGTERM):
+        agent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
+        pid = int(agent.stdout.readline())
+        check(harness.processes_with(token), "the calls run")
+        agent.send_signal(number)
+        agent.wait()
+        agent.stdout.close()
+        gone = lambda: not harness.processes_with(token) and not os.path.exists(f"/proc/{pid}/maps")  # noqa: E731
+        check(harness.wait_until(gone, 10 * SLOW), "something outlives the agent")
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(harness.main())
+    finally:
+        SCRATCH.remove()
