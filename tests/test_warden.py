@@ -4,6 +4,7 @@
 becomes of clients that talk nonsense."""
 
 import array
+import contextlib
 import os
 import pathlib
 import random
@@ -34,8 +35,12 @@ class SharedWarden:
         self.path = str(self.directory / "socket")
         command = [CALLBOX, "warden", "--socket", self.path, *options]
         self.process = subprocess.Popen(harness.as_user(command) if user else command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd="/", **more)
-        if not harness.wait_until(lambda: os.path.exists(self.path), 10 * SLOW):
+        if not harness.wait_until(self.listens, 10 * SLOW):
             raise Failed("the warden does not listen")
+
+    def listens(self):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as peer:
+            return peer.connect_ex(self.path) == 0
 
     def __enter__(self):
         return self
@@ -399,23 +404,27 @@ def nonsense():
 @harness.case("an agent that dies takes its calls along, and its warden")
 def agent_dies():
     token = f"agent-{os.getpid()}-{random.getrandbits(32):x}"
+    quoted = f"{token[:8]!r} + {token[8:]!r}"  # the agent's own command line does not hold it
     script = (
         f"import sys; sys.path.insert(0, {str(harness.REPO / 'tests')!r}); import library, time\n"
         f"l = library.Library({LIBRARY.c._name!r}); w = l.warden(program={CALLBOX!r}); p = l.policy()\n"
-        f"calls = [w.start(p, ['sh', '-c', 'echo up; sleep 1000', {token!r}], output_mode=library.EVENTS) for _ in range(5)]\n"
+        f"calls = [w.start(p, ['sh', '-c', 'echo up; sleep 1000', {quoted}], output_mode=library.EVENTS) for _ in range(5)]\n"
         "import select\n"
         "for c in calls: select.select([c], [], [])\n"
         "print(w.pid, flush=True); time.sleep(1000)\n"
     )
-    for number in (signal.SIGKILL, signal.SIGTERM):
-        agent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
+    forking = "import os\nif os.fork() == 0: time.sleep(30); os._exit(0)\n"  # holds every socket of the agent's
+    for number, extra in ((signal.SIGKILL, ""), (signal.SIGTERM, ""), (signal.SIGKILL, forking)):
+        agent = subprocess.Popen([sys.executable, "-c", script.replace("print(", f"{extra}print(")], stdout=subprocess.PIPE, start_new_session=True)
         pid = int(agent.stdout.readline())
         check(harness.processes_with(token), "the calls run")
         agent.send_signal(number)
         agent.wait()
-        agent.stdout.close()
         gone = lambda: not harness.processes_with(token) and not os.path.exists(f"/proc/{pid}/maps")  # noqa: E731
         check(harness.wait_until(gone, 10 * SLOW), "something outlives the agent")
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(agent.pid, signal.SIGKILL)
+        agent.stdout.close()
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@
 
 #include "warden/server.h"
 
+#define SETUP_LIMIT (10 * NSEC_PER_SEC) /* to get a box */
+
 static void hear(struct watch *watch, uint32_t events);
 
 /* ---- The end ---- */
@@ -110,11 +112,26 @@ static void start(struct job *job, struct prepared *box)
         }
 }
 
+/* A maker may hang in a file system that does not answer. */
+static void out_of_patience(struct timer *timer, uint64_t now)
+{
+        struct job *job = timer->owner;
+        cbx_error error = CBX_ERROR_INIT;
+
+        (void)now;
+        pool_abandon(job->pool, &job->taker);
+        job->client->server->n_starting--;
+        error_set(&error, -ETIMEDOUT, "init", "the box was not ready in time");
+        error_hint(&error, "does a path of the policy lie on a file system that hangs?");
+        fail(job, &error);
+}
+
 static void taken(struct pool_taker *taker, struct prepared *box, struct maker_plan *plan)
 {
         struct job *job = (struct job *)((char *)taker - offsetof(struct job, taker));
 
         job->client->server->n_starting--;
+        loop_remove_timer(&job->client->server->loop, &job->patience);
         job->plan = plan;
         if (job->probing) {
                 pool_give_back(job->pool, box, plan);
@@ -130,14 +147,20 @@ static void refused(struct pool_taker *taker, const cbx_error *error)
         struct job *job = (struct job *)((char *)taker - offsetof(struct job, taker));
 
         job->client->server->n_starting--;
+        loop_remove_timer(&job->client->server->loop, &job->patience);
         fail(job, error);
 }
 
 void job_begin(struct job *job)
 {
+        struct loop *loop = &job->client->server->loop;
+
         job->client->server->n_starting++;
         job->taker = (struct pool_taker){ .taken = taken, .refused = refused };
+        job->patience = (struct timer){ .expired = out_of_patience, .owner = job };
         pool_take(job->pool, &job->taker);
+        if (job->taker.waiting && loop_add_timer(loop, &job->patience) == 0)
+                loop_set_timer(loop, &job->patience, time_now() + SETUP_LIMIT);
 }
 
 void job_cancel(struct job *job)
@@ -151,6 +174,7 @@ void job_cancel(struct job *job)
         if (job->taker.waiting) {
                 pool_abandon(job->pool, &job->taker);
                 job->client->server->n_starting--;
+                loop_remove_timer(&job->client->server->loop, &job->patience);
         }
         end_early(job, REASON_CANCELLED, NULL);
 }
@@ -334,6 +358,7 @@ void job_free(struct job *job)
 {
         if (job->started)
                 call_free(&job->call);
+        loop_remove_timer(&job->client->server->loop, &job->patience);
         loop_unwatch(&job->client->server->loop, &job->socket);
         base_close(job->socket.fd);
         for (size_t i = 0; i < ARRAY_SIZE(job->fds); i++)

@@ -143,6 +143,19 @@ static void let_kernel_reap(void)
         (void)signal(SIGCHLD, SIG_IGN);
 }
 
+/* There is no maker: say so in its place. */
+static void tell_refusal(int socket, int code)
+{
+        _cleanup_pack_ struct pack pack = PACK_INIT;
+        cbx_error error = CBX_ERROR_INIT;
+
+        error_set(&error, -code, "", "cannot start a maker of boxes: %s", strerror(code));
+        if (code == EAGAIN)
+                error_hint(&error, "the caller's limit on processes is reached (ulimit -u)");
+        wire_pack_error(&pack, &error);
+        (void)wire_send_packed(socket, WIRE_PLAN, &pack, NULL, 0, MSG_DONTWAIT);
+}
+
 static _Noreturn void nursery_main(int socket, int warden)
 {
         static struct wire_room room;
@@ -153,6 +166,7 @@ static _Noreturn void nursery_main(int socket, int warden)
                 _cleanup_message_ struct wire_message message = WIRE_MESSAGE_INIT;
                 struct wire_policy policy;
                 struct unpack unpack;
+                pid_t pid;
                 int r = wire_receive(socket, &room, WIRE_REQUEST_MAX, 0, &message);
 
                 if (r == 0 || (r < 0 && r != -EMFILE && r != -ENOMEM))
@@ -160,12 +174,15 @@ static _Noreturn void nursery_main(int socket, int warden)
                 unpack = (struct unpack)UNPACK_INIT(message.body, message.length);
                 if (r < 0 || message.fds[0] < 0 || wire_unpack_policy(&unpack, &policy) < 0)
                         continue; /* whoever waits for this maker sees its socket end */
-                if (fork() == 0) {
+                pid = fork();
+                if (pid == 0) {
                         struct maker maker = { .socket = message.fds[0], .warden = warden };
 
                         base_close(socket);
                         maker_main(&maker, &message, &policy);
                 }
+                if (pid < 0)
+                        tell_refusal(message.fds[0], errno);
                 free(policy.environment);
         }
 }

@@ -106,7 +106,9 @@ static void close_client(struct client *client)
                 return;
         client->closed = true;
         loop_unwatch(&client->server->loop, &client->connection);
+        loop_unwatch(&client->server->loop, &client->process);
         client->connection.fd = base_close(client->connection.fd);
+        client->process.fd = base_close(client->process.fd);
         for (job = TAILQ_FIRST(&client->queue); job; job = next) {
                 next = TAILQ_NEXT(job, link);
                 job_cancel(job);
@@ -221,6 +223,26 @@ static void hear(struct watch *watch, uint32_t events)
                 close_client(client);
 }
 
+static void process_gone(struct watch *watch, uint32_t events)
+{
+        (void)events;
+        close_client(watch->owner);
+}
+
+/* A child that the client forked may hold its socket open after it has died. */
+static void watch_process(struct client *client)
+{
+        struct ucred peer;
+        socklen_t length = sizeof(peer);
+
+        client->process = (struct watch){ .fd = -1, .ready = process_gone, .owner = client };
+        if (getsockopt(client->connection.fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) < 0 ||
+            peer.pid <= 0)
+                return; /* it lives in another pid namespace: its socket has to do */
+        client->process.fd = (int)syscall(SYS_pidfd_open, peer.pid, 0);
+        (void)loop_watch(&client->server->loop, &client->process, EPOLLIN);
+}
+
 static int open_client(struct server *server, int fd)
 {
         struct client *client = calloc(1, sizeof(*client));
@@ -238,8 +260,10 @@ static int open_client(struct server *server, int fd)
         if (r < 0) {
                 TAILQ_REMOVE(&server->clients, client, link);
                 free(client);
+                return r;
         }
-        return r;
+        watch_process(client);
+        return 0;
 }
 
 /* Only its own user, and root, may use a warden: it opens files for whoever asks. */

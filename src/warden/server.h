@@ -43,6 +43,7 @@ struct job {
         int fds[3]; /* the caller's own stdin, stdout, stderr; -1 */
         struct report report;
         struct call call;
+        struct timer patience; /* with the maker of its box */
         bool probing;          /* only wants to know whether the policy can be kept */
         bool started;          /* `call` is in use */
         bool finished;         /* the report is ready */
@@ -65,6 +66,7 @@ struct client_policy {
 struct client {
         struct server *server;
         struct watch connection;
+        struct watch process; /* pidfd; fd -1: not known */
         bool greeted, closed;
         TAILQ_HEAD(, client_policy) policies;
         unsigned n_policies;
