@@ -12,8 +12,10 @@
 static int print_filter(const char *name, unsigned variant)
 {
         cbx_error error = CBX_ERROR_INIT;
-        struct sock_filter instruction;
+        struct sock_filter filter[BPF_MAXINSNS];
+        unsigned short length;
         scmp_filter_ctx context = NULL;
+        ssize_t size;
         int fd, r;
 
         context = seccomp_init(SCMP_ACT_NOTIFY);
@@ -31,10 +33,15 @@ static int print_filter(const char *name, unsigned variant)
                 return r;
         if (lseek(fd, 0, SEEK_SET) < 0)
                 return -errno;
+        size = read(fd, filter, sizeof(filter));
+        if (size <= 0)
+                return -EIO;
+        length = (unsigned short)((size_t)size / sizeof(filter[0]));
+        syscalls_compact(filter, &length);
         printf("static const struct sock_filter %s[] = {\n", name);
-        while (read(fd, &instruction, sizeof(instruction)) == (ssize_t)sizeof(instruction))
-                printf("        { 0x%x, %u, %u, 0x%x },\n", instruction.code, instruction.jt,
-                       instruction.jf, instruction.k);
+        for (size_t i = 0; i < length; i++)
+                printf("        { 0x%x, %u, %u, 0x%x },\n", filter[i].code, filter[i].jt,
+                       filter[i].jf, filter[i].k);
         printf("};\n\n");
         base_close(fd);
         return 0;

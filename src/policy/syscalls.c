@@ -39,6 +39,7 @@ static int export_filter(scmp_filter_ctx context, struct sock_filter **ret, unsi
         if (pread(fd, filter, (size_t)st.st_size, 0) != (ssize_t)st.st_size)
                 return -EIO;
         *ret_n = (unsigned short)((size_t)st.st_size / sizeof(*filter));
+        syscalls_compact(filter, ret_n);
         *ret = TAKE_PTR(filter);
         return 0;
 }

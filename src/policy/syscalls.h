@@ -28,6 +28,9 @@ int syscalls_compile(const cbx_policy *policy, unsigned variant, cbx_error *erro
 int syscalls_build(scmp_filter_ctx context, unsigned variant, char *const *allow, char *const *deny,
                    cbx_error *error);
 
+/* Make a filter that libseccomp has compiled shorter, or leave it as it is (syscalls_compact.c). */
+void syscalls_compact(struct sock_filter *filter, unsigned short *length);
+
 /* What a refused call is answered with. Async-signal-safe. */
 int syscalls_errno(uint32_t arch, int number);
 

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Shrinking a filter. The kernel compiles it for each box, which takes time by its length.
+ * libseccomp gives every call a leaf of its own, but most neighbours have the same fate: here they
+ * become one range, found by a binary search over the numbers. What looks at arguments stays
+ * instruction by instruction as it was. A program that is not of the form which libseccomp writes
+ * is left alone.
+ */
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "policy/syscalls.h"
+
+#define HEAD 3 /* load the architecture, compare it, load the number */
+#define OFFSET(field) offsetof(struct seccomp_data, field)
+
+struct range {
+        uint32_t from;   /* the first number in it */
+        uint16_t target; /* the instruction at which its fate begins */
+};
+
+struct compact {
+        const struct sock_filter *in;
+        size_t n_in;
+        struct sock_filter out[BPF_MAXINSNS];
+        size_t n_out;
+        struct range ranges[BPF_MAXINSNS];
+        size_t n_ranges;
+        bool keep[BPF_MAXINSNS];     /* of the old instructions */
+        uint16_t moved[BPF_MAXINSNS]; /* where it is then */
+        bool failed;
+};
+
+static bool loads(const struct sock_filter *instruction, size_t offset)
+{
+        return instruction->code == (BPF_LD | BPF_W | BPF_ABS) && instruction->k == offset;
+}
+
+static bool is_jump(const struct sock_filter *instruction)
+{
+        return BPF_CLASS(instruction->code) == BPF_JMP;
+}
+
+/* The same value returned elsewhere is the same fate. */
+static size_t first_return(const struct compact *c, size_t at)
+{
+        for (size_t i = 0; i < at; i++)
+                if (c->in[i].code == (BPF_RET | BPF_K) && c->in[i].k == c->in[at].k)
+                        return i;
+        return at;
+}
+
+/* Follow the program for one number until it returns or looks at anything else. */
+static size_t fate(struct compact *c, uint32_t number)
+{
+        for (size_t at = HEAD - 1; at < c->n_in;) {
+                const struct sock_filter *i = &c->in[at];
+
+                if (i->code == (BPF_RET | BPF_K))
+                        return first_return(c, at);
+                if (i->code == (BPF_LD | BPF_W | BPF_ABS) && i->k >= OFFSET(args))
+                        return at;
+                if (loads(i, OFFSET(nr)))
+                        at += 1;
+                else if (i->code == (BPF_JMP | BPF_JA))
+                        at += 1 + i->k;
+                else if (i->code == (BPF_JMP | BPF_JEQ | BPF_K))
+                        at += 1U + (number == i->k ? i->jt : i->jf);
+                else if (i->code == (BPF_JMP | BPF_JGT | BPF_K))
+                        at += 1U + (number > i->k ? i->jt : i->jf);
+                else if (i->code == (BPF_JMP | BPF_JGE | BPF_K))
+                        at += 1U + (number >= i->k ? i->jt : i->jf);
+                else
+                        break;
+        }
+        c->failed = true;
+        return 0;
+}
+
+static void add_border(struct compact *c, uint32_t from)
+{
+        size_t at = c->n_ranges;
+
+        while (at > 0 && c->ranges[at - 1].from >= from)
+                at--;
+        if (c->n_ranges == ARRAY_SIZE(c->ranges) ||
+            (at < c->n_ranges && c->ranges[at].from == from)) {
+                c->failed |= c->n_ranges == ARRAY_SIZE(c->ranges);
+                return;
+        }
+        memmove(&c->ranges[at + 1], &c->ranges[at], (c->n_ranges - at) * sizeof(c->ranges[0]));
+        c->ranges[at].from = from;
+        c->n_ranges++;
+}
+
+/* A number's fate can change only at a value that the program compares with, or right behind. */
+static void find_ranges(struct compact *c)
+{
+        size_t n = 0;
+
+        add_border(c, 0);
+        for (size_t i = HEAD - 1; i < c->n_in; i++)
+                if (is_jump(&c->in[i]) && BPF_OP(c->in[i].code) != BPF_JA) {
+                        add_border(c, c->in[i].k);
+                        if (c->in[i].k != UINT32_MAX)
+                                add_border(c, c->in[i].k + 1);
+                }
+        for (size_t i = 0; i < c->n_ranges; i++) {
+                size_t target = fate(c, c->ranges[i].from);
+
+                if (n > 0 && c->ranges[n - 1].target == target)
+                        continue;
+                c->ranges[n++] = (struct range){ c->ranges[i].from, (uint16_t)target };
+        }
+        c->n_ranges = n;
+}
+
+/* Jumps lead forward only, so one pass finds all that can be reached. */
+static void find_kept(struct compact *c, size_t foreign)
+{
+        size_t next = HEAD + c->n_ranges - 1;
+
+        c->keep[foreign] = true;
+        for (size_t i = 0; i < c->n_ranges; i++)
+                c->keep[c->ranges[i].target] = true;
+        for (size_t i = 0; i < c->n_in; i++) {
+                const struct sock_filter *instruction = &c->in[i];
+
+                if (!c->keep[i])
+                        continue;
+                c->moved[i] = (uint16_t)next++;
+                if (BPF_CLASS(instruction->code) == BPF_RET)
+                        continue;
+                if (instruction->code == (BPF_JMP | BPF_JA)) {
+                        c->keep[i + 1 + instruction->k] = true;
+                } else if (is_jump(instruction)) {
+                        c->keep[i + 1 + instruction->jt] = true;
+                        c->keep[i + 1 + instruction->jf] = true;
+                } else {
+                        c->keep[i + 1] = true;
+                }
+        }
+        c->failed |= next > ARRAY_SIZE(c->out);
+}
+
+/* The distance from one new instruction to another; a conditional jump reaches 255. */
+static uint8_t distance(struct compact *c, size_t from, size_t to)
+{
+        c->failed |= to <= from || to - from - 1 > UINT8_MAX;
+        return (uint8_t)(to - from - 1);
+}
+
+/* A search among the ranges from `low` up to `high`. Returns where it begins. */
+static size_t add_search(struct compact *c, size_t low, size_t high)
+{
+        size_t middle = low + (high - low) / 2, at, below, above;
+
+        if (high - low == 1)
+                return c->moved[c->ranges[low].target];
+        at = c->n_out++;
+        below = add_search(c, low, middle);
+        above = add_search(c, middle, high);
+        c->out[at] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, c->ranges[middle].from,
+                                                  distance(c, at, above), distance(c, at, below));
+        return at;
+}
+
+static void add_kept(struct compact *c)
+{
+        for (size_t i = 0; i < c->n_in; i++) {
+                struct sock_filter *out = &c->out[c->n_out];
+
+                if (!c->keep[i])
+                        continue;
+                *out = c->in[i];
+                if (out->code == (BPF_JMP | BPF_JA)) {
+                        out->k = (uint32_t)(c->moved[i + 1 + out->k] - c->n_out - 1);
+                } else if (is_jump(out)) {
+                        out->jt = distance(c, c->n_out, c->moved[i + 1 + out->jt]);
+                        out->jf = distance(c, c->n_out, c->moved[i + 1 + out->jf]);
+                }
+                c->n_out++;
+        }
+}
+
+/* Is it a program whose jumps stay inside it, and which begins as libseccomp's do? */
+static bool is_known_form(const struct sock_filter *filter, size_t length)
+{
+        if (length <= HEAD || length > BPF_MAXINSNS || !loads(&filter[0], OFFSET(arch)) ||
+            filter[1].code != (BPF_JMP | BPF_JEQ | BPF_K) || filter[1].jt != 0 ||
+            !loads(&filter[2], OFFSET(nr)))
+                return false;
+        for (size_t i = 0; i < length; i++) {
+                size_t left = length - i - 1;
+
+                if (filter[i].code == (BPF_JMP | BPF_JA)
+                            ? filter[i].k >= left
+                            : is_jump(&filter[i]) && MAX(filter[i].jt, filter[i].jf) >= left)
+                        return false;
+        }
+        return BPF_CLASS(filter[length - 1].code) == BPF_RET;
+}
+
+void syscalls_compact(struct sock_filter *filter, unsigned short *length)
+{
+        struct compact *c;
+        size_t foreign;
+
+        if (!is_known_form(filter, *length))
+                return;
+        c = calloc(1, sizeof(*c));
+        if (!c)
+                return;
+        c->in = filter;
+        c->n_in = *length;
+        foreign = 2U + filter[1].jf;
+        find_ranges(c);
+        if (!c->failed)
+                find_kept(c, foreign);
+        if (!c->failed) {
+                memcpy(c->out, filter, HEAD * sizeof(*filter));
+                c->n_out = HEAD;
+                (void)add_search(c, 0, c->n_ranges);
+                add_kept(c);
+                c->out[1].jf = distance(c, 1, c->moved[foreign]);
+        }
+        if (!c->failed && c->n_ranges > 1 && c->n_out < *length) {
+                memcpy(filter, c->out, c->n_out * sizeof(*filter));
+                *length = (unsigned short)c->n_out;
+        }
+        free(c);
+}
