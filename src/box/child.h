@@ -113,6 +113,7 @@ int root_new_tmpfs(struct child *child, uint64_t size, const char *mode);
 int root_mount_tmpfs(struct child *child, const char *path, uint64_t size);
 
 int box_start_main(struct child *child);      /* init.c */
+pid_t box_spawn_main(struct child *child);    /* spawn.c */
 _Noreturn void box_main(struct child *child); /* main.c: from fork to exec */
 _Noreturn void box_init(struct child *child); /* init.c: pid 1's life */
 

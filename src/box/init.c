@@ -79,9 +79,7 @@ int box_start_main(struct child *child)
 {
         if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, child->pair) < 0)
                 return step_failed(child, "connect init and main", NULL, errno);
-        child->main = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
-        if (child->main == 0)
-                box_main(child);
+        child->main = box_spawn_main(child);
         if (child->main < 0)
                 return step_failed(child, "start the main process", NULL, errno);
         child->pair[1] = base_close(child->pair[1]);
