@@ -41,7 +41,7 @@ static void judge(struct call *call, const struct cgroup_usage *usage)
         struct report *report = call->report;
         const struct box_page *page = call->box.box.page;
 
-        if (page->failure.step) {
+        if (page->failure.step && (!call->forced || call->failed_before)) {
                 judge_failure(call);
         } else if (call->forced && call->forced_reason == REASON_SETUP) {
                 report->reason = REASON_SETUP;
