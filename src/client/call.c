@@ -200,13 +200,21 @@ int cbx_step(cbx_call *call, cbx_event *event, cbx_error *error)
         return 0;
 }
 
-int cbx_wait(cbx_call *call, cbx_report *report, cbx_error *error)
+static int check_report(const cbx_report *report, cbx_error *error)
 {
-        struct report ended;
-
         if (report->size < sizeof(*report))
                 return error_set(error, -EINVAL, "report",
                                  "cbx_report is not initialised with CBX_REPORT_INIT");
+        return 0;
+}
+
+int cbx_wait(cbx_call *call, cbx_report *report, cbx_error *error)
+{
+        struct report ended;
+        int r = check_report(report, error);
+
+        if (r < 0)
+                return r;
         if (call->taken)
                 return error_set(error, -EALREADY, "", "the report of this call has been taken");
         while (!call->ended)
@@ -221,8 +229,10 @@ int cbx_run(cbx_warden *warden, cbx_policy *policy, const cbx_spec *spec, cbx_re
             cbx_error *error)
 {
         cbx_call *call;
-        int r = cbx_start(warden, policy, spec, &call, error);
+        int r = check_report(report, error); /* before anything is run */
 
+        if (r == 0)
+                r = cbx_start(warden, policy, spec, &call, error);
         if (r < 0)
                 return r;
         r = cbx_wait(call, report, error);
@@ -233,18 +243,19 @@ int cbx_run(cbx_warden *warden, cbx_policy *policy, const cbx_spec *spec, cbx_re
 /* ---- What the caller can do ---- */
 
 /* A call that is over has nobody who listens: that is as good. */
-static int say(const cbx_call *call, enum wire_type type, const struct pack *pack)
+static int say(const cbx_call *call, enum wire_type type, const struct pack *pack, int flags)
 {
-        int r = wire_send_packed(call->socket, type, pack, NULL, 0, MSG_DONTWAIT);
+        int r = wire_send_packed(call->socket, type, pack, NULL, 0, flags);
 
-        return r == -EPIPE || r == -ECONNRESET || r == -EAGAIN ? 0 : r;
+        return r == -EPIPE || r == -ECONNRESET ? 0 : r;
 }
 
 int cbx_kill(cbx_call *call)
 {
         struct pack nothing = PACK_INIT;
 
-        return say(call, WIRE_KILL, &nothing);
+        /* It must arrive, even behind a flood of signals; the warden always reads on. */
+        return say(call, WIRE_KILL, &nothing, 0);
 }
 
 int cbx_signal(cbx_call *call, int signal)
@@ -254,5 +265,5 @@ int cbx_signal(cbx_call *call, int signal)
         if (signal < 1 || signal > 64)
                 return -EINVAL;
         pack_number(&pack, (uint64_t)signal);
-        return say(call, WIRE_SIGNAL, &pack);
+        return say(call, WIRE_SIGNAL, &pack, MSG_DONTWAIT);
 }
