@@ -22,7 +22,7 @@
 
 #define STACK_SIZE (64 * 1024)
 #define STORAGE_SIZE 4096
-#define CONTROL_SIZE 1024 /* of the control block: what is used before exec lies at its beginning */
+#define CONTROL_SIZE 1024 /* of the control block: what is used before exec lies at its start */
 #define POINTERS 8        /* words in which it may hold its own address */
 
 static _Alignas(64) char stack[STACK_SIZE];

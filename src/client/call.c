@@ -75,7 +75,7 @@ int cbx_start(cbx_warden *warden, cbx_policy *policy, const cbx_spec *spec, cbx_
         struct wire_spec asked;
         cbx_spec known = CBX_SPEC_INIT;
         char *shell[4];
-        cbx_call *call;
+        cbx_call *call = NULL;
 
         r = client_read_spec(spec, policy, &known, shell, &asked, error);
         if (r < 0)
@@ -96,7 +96,7 @@ int cbx_start(cbx_warden *warden, cbx_policy *policy, const cbx_spec *spec, cbx_
         if (known.errors_mode == CBX_TO_FD)
                 fds[n_fds++] = known.errors_fd;
         r = client_open_call(policy, known.id, &call, &theirs, error);
-        if (r < 0)
+        if (!call)
                 return r;
         fds[WIRE_FD_CALL] = theirs;
         r = client_request(warden, policy, known.explain, WIRE_START, &asked, fds, n_fds, error);
@@ -112,11 +112,11 @@ int cbx_prepare(cbx_warden *warden, cbx_policy *policy, cbx_error *error)
 {
         _cleanup_fd_ int theirs = -1;
         cbx_report report = CBX_REPORT_INIT;
-        cbx_call *call;
+        cbx_call *call = NULL;
         int r;
 
         r = client_open_call(policy, NULL, &call, &theirs, error);
-        if (r < 0)
+        if (!call)
                 return r;
         r = client_request(warden, policy, false, WIRE_PREPARE, NULL, &theirs, 1, error);
         theirs = base_close(theirs);
@@ -228,12 +228,12 @@ int cbx_wait(cbx_call *call, cbx_report *report, cbx_error *error)
 int cbx_run(cbx_warden *warden, cbx_policy *policy, const cbx_spec *spec, cbx_report *report,
             cbx_error *error)
 {
-        cbx_call *call;
+        cbx_call *call = NULL;
         int r = check_report(report, error); /* before anything is run */
 
         if (r == 0)
                 r = cbx_start(warden, policy, spec, &call, error);
-        if (r < 0)
+        if (!call)
                 return r;
         r = cbx_wait(call, report, error);
         cbx_call_free(call);

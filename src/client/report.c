@@ -143,7 +143,7 @@ const cbx_denial *const *cbx_report_denials(const cbx_report *report)
         struct owner *owner = report->owner;
         size_t n = owner ? json_array_size(owner->report.denials) : 0;
         cbx_denial *denials;
-        void *items;
+        void *items = NULL;
 
         if (n == 0)
                 return (const cbx_denial *const *)nothing;
@@ -169,7 +169,7 @@ const cbx_guarantee *const *cbx_report_guarantees(const cbx_report *report)
 {
         struct owner *owner = report->owner;
         cbx_guarantee *guarantees;
-        void *items;
+        void *items = NULL;
         size_t n;
 
         if (!owner || !owner->report.policy)

@@ -92,7 +92,7 @@ static void reap(pid_t pid)
 static int start_warden(const cbx_warden *warden, int *ret_socket, cbx_error *error)
 {
         int pair[2], r;
-        pid_t pid;
+        pid_t pid = -1;
 
         if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
                 return error_set(error, -errno, "", "cannot make a socket: %s", strerror(errno));

@@ -308,7 +308,7 @@ int cbx_policy_set(cbx_policy **policy, const char *path, const char *text, cbx_
 {
         _cleanup_json_ json_t *json = *policy ? policy_to_json(*policy) : json_object();
         _cleanup_json_ json_t *value = NULL;
-        cbx_policy *changed;
+        cbx_policy *changed = NULL;
         int r;
 
         if (!json)

@@ -27,7 +27,7 @@ struct compact {
         size_t n_out;
         struct range ranges[BPF_MAXINSNS];
         size_t n_ranges;
-        bool keep[BPF_MAXINSNS];     /* of the old instructions */
+        bool keep[BPF_MAXINSNS];      /* of the old instructions */
         uint16_t moved[BPF_MAXINSNS]; /* where it is then */
         bool failed;
 };

@@ -72,7 +72,7 @@ int loop_add_timer(struct loop *loop, struct timer *timer)
 {
         if (loop->n_timers + 1 >= loop->room) {
                 size_t room = loop->room ? loop->room * 2 : 16;
-                struct timer **heap = reallocarray(loop->heap, room, sizeof(*heap));
+                struct timer **heap = reallocarray(loop->heap, room, sizeof(struct timer *));
 
                 if (!heap)
                         return -ENOMEM;

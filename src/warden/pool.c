@@ -13,7 +13,7 @@
 #define LOOK_EVERY (2 * NSEC_PER_SEC)
 #define DEATH_GRACE_MS 50
 #define UNUSED_MAX 32 /* pools that are kept though nobody refers to them */
-#define IDLE_MAX 30 /* looks without a call until the maker may go */
+#define IDLE_MAX 30   /* looks without a call until the maker may go */
 
 /* ---- Boxes ---- */
 

@@ -76,7 +76,7 @@ void pool_take(struct pool *pool, struct pool_taker *taker);
 void pool_abandon(struct pool *pool, struct pool_taker *taker);
 
 /* A box that was taken and not used. */
-void pool_give_back(struct pool *pool, struct prepared *box, struct maker_plan *plan);
+void pool_give_back(struct pool *pool, struct prepared *prepared, struct maker_plan *plan);
 
 /* A call is over: a good time to make new boxes. */
 void pool_refill(struct pool *pool);

@@ -182,8 +182,8 @@ int wire_receive(int socket, struct wire_room *room, size_t limit, int flags,
         ssize_t n;
         int r;
 
-        /* A peer that left with something unread resets the connection, once; what it had said before
-         * is still there. */
+        /* A peer that left with something unread resets the connection, once; what it had said
+         * before is still there. */
         do
                 n = recvmsg(socket, &header, flags | MSG_CMSG_CLOEXEC);
         while (n < 0 && (errno == EINTR || errno == ECONNRESET));

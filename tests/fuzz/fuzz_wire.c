@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Whatever a client says is read or refused, and what is read says the same when it is said again. */
+/* Whatever a client says is read or refused, and what is read says the same when it is said again.
+ */
 #include <string.h>
 
 #include "warden/wire.h"

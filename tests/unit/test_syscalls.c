@@ -75,21 +75,10 @@ static void compare(const struct sock_filter *before, size_t n_before,
 {
         static const uint32_t arches[] = { AUDIT_ARCH_X86_64, AUDIT_ARCH_I386, 0 };
         static const uint32_t bases[] = { 0, 0x40000000, 0x80000000, 0xfffffc00 };
-        static const uint64_t values[] = { 0,
-                                           1,
-                                           2,
-                                           5,
-                                           10,
-                                           16,
-                                           0x40,
-                                           06755,
-                                           0x10000,
-                                           0x10400,
-                                           0x10000000,
-                                           0xffffffff,
-                                           0x100000000,
-                                           0x100000001,
-                                           UINT64_MAX };
+        static const uint64_t values[] = { 0,           1,           2,          5,
+                                           10,          16,          0x40,       06755,
+                                           0x10000,     0x10400,     0x10000000, 0xffffffff,
+                                           0x100000000, 0x100000001, UINT64_MAX };
 
         for (size_t i = 0; i < ARRAY_SIZE(arches) * ARRAY_SIZE(bases) * 1024; i++)
                 for (size_t j = 0; j < ARRAY_SIZE(values) * ARRAY_SIZE(values); j++) {
