@@ -8,7 +8,7 @@ _callbox_policy_options='--workspace --read --write --hide --tmpfs --protect --u
         --net --env --timeout --cpu --memory --processes --file-size --open-files --tmp-size --output
         --capture --allow-syscall --deny-syscall --on-denied --policy --require --best-effort --help'
 
-_callbox_run_options='--cwd --stdin --spec --tty -t --json --report --explain --quiet -q --sanitize'
+_callbox_run_options='--cwd --stdin --spec --warden --tty -t --json --report --explain --quiet -q --sanitize'
 
 # Add what compgen finds for the current word.
 _callbox_offer()
@@ -23,7 +23,7 @@ _callbox_takes_value()
         --workspace | --read | --write | --hide | --tmpfs | --protect | --unprotect | --net | --env | \
                 --timeout | --cpu | --memory | --processes | --file-size | --open-files | \
                 --tmp-size | --output | --capture | --allow-syscall | --deny-syscall | \
-                --on-denied | --policy | --require | --cwd | --stdin | --spec | --report)
+                --on-denied | --policy | --require | --cwd | --stdin | --spec | --warden | --report)
                 return 0
                 ;;
         esac
@@ -37,7 +37,7 @@ _callbox_value()
         --workspace | --cwd | --tmpfs)
                 _filedir -d
                 ;;
-        --read | --write | --hide | --report)
+        --read | --write | --hide | --warden | --report)
                 _filedir
                 ;;
         --stdin)
@@ -77,7 +77,7 @@ _callbox()
 
         local verb=${words[1]-}
         if ((cword == 1)); then
-                _callbox_offer -W 'run doctor policy --help --version'
+                _callbox_offer -W 'run doctor policy warden --help --version'
                 return
         fi
 
@@ -88,6 +88,18 @@ _callbox()
                 ;;
         doctor)
                 _callbox_offer -W '--json --help'
+                return
+                ;;
+        warden)
+                case $prev in
+                --socket)
+                        _filedir
+                        ;;
+                --calls | --queue | --prepared) ;;
+                *)
+                        _callbox_offer -W '--socket --calls --queue --prepared --help'
+                        ;;
+                esac
                 return
                 ;;
         policy)

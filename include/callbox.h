@@ -9,14 +9,15 @@
  *   - Out parameters come last, the error behind them; they stay untouched on failure. Strings and
  *     bytes are copied in.
  *   - Plain structs start with their size and have an INIT macro, so that they can grow: a program
- *     that was compiled with an older or a newer header works.
+ *     that was compiled with an older or a newer header works. Only a newer one that asks for what
+ *     this library does not know is refused, with -E2BIG.
  *   - The library keeps no global state, starts no threads, installs no signal handlers, does not
  *     fork and never prints. What says nothing else may be used from any thread.
  *
  * A program in five lines (more in libcallbox(3) and in examples/):
  *
  *     cbx_warden_open(NULL, &warden, &error);
- *     cbx_policy_parse("{}", 2, &policy, &error);
+ *     cbx_policy_set(&policy, "files.workspace", "\".\"", &error);
  *     cbx_spec spec = CBX_SPEC_INIT;
  *     spec.argv = (const char *[]){ "python3", "tool.py", NULL };
  *     cbx_run(warden, policy, &spec, &report, &error);
@@ -251,7 +252,8 @@ typedef struct cbx_guarantee {
         const char *by; /* by what; or why it is not */
 } cbx_guarantee;
 
-/* NULL-terminated lists, NULL when memory ran out. */
+/* NULL-terminated lists, which belong to the report; NULL when memory ran out. They are made when
+ * they are first asked for: a report is used by one thread at a time. */
 CBX_API const cbx_denial *const *cbx_report_denials(const cbx_report *report);
 CBX_API const cbx_guarantee *const *cbx_report_guarantees(const cbx_report *report);
 CBX_API const char *const *cbx_report_warnings(const cbx_report *report);
@@ -309,10 +311,13 @@ CBX_API int cbx_step(cbx_call *call, cbx_event *event, cbx_error *error);
  * taken are dropped (the report has what was captured). */
 CBX_API int cbx_wait(cbx_call *call, cbx_report *report, cbx_error *error);
 
-/* End the call: its report says CBX_CANCELLED, unless it was over already. Idempotent. */
+/* End the call: its report says CBX_CANCELLED, unless it was over already. Idempotent. Waits only
+ * where more signals are on their way than the warden has read. */
 CBX_API int cbx_kill(cbx_call *call);
 
-/* Send a signal to the program. */
+/* Send a signal to the program. One that comes before it was started or after its end is lost; a
+ * program that is still there 5 seconds after SIGTERM or SIGHUP is ended as by cbx_kill. -EAGAIN
+ * when there are more signals on their way than can be held. */
 CBX_API int cbx_signal(cbx_call *call, int signal);
 
 /* End the call if it still runs, and forget it. NULL is allowed. Returns NULL. */

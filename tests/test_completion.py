@@ -70,10 +70,13 @@ def main():
         print("0 passed, 1 failed")
         return 1
 
-    offers("verbs", "callbox ", ["run", "doctor", "policy", "--help", "--version"])
+    offers("verbs", "callbox ", ["run", "doctor", "policy", "warden", "--help", "--version"])
     offers("verb by its beginning", "callbox do", ["doctor"])
     offers("policy verbs", "callbox policy ", ["check", "show", "schema", "--help"])
     offers("doctor options", "callbox doctor --", ["--json", "--help"])
+    offers("warden options", "callbox warden --", ["--socket", "--calls", "--queue", "--prepared", "--help"])
+    offers("warden options after a value", "callbox warden --calls 3 --so", ["--socket"])
+    offers("nothing for a number of calls", "callbox warden --calls ", [])
     offers("option by its beginning", "callbox run --work", ["--workspace"])
     offers("options after options", "callbox run --json --timeout 3 --mem", ["--memory"])
     offers("networks", "callbox run --net ", ["none", "loopback", "host"])
@@ -97,12 +100,13 @@ def main():
         offers("a directory after =", "callbox run --cwd=d", ["directory"], folder)
         offers("a policy is a JSON file", "callbox run --policy p", ["policy.json"], folder)
         offers("files to read", "callbox run --read n", ["notes.txt"], folder)
+        offers("a socket for a warden", "callbox warden --socket d", ["directory"], folder)
         offers("a file to check", "callbox policy check p", ["policy.json"], folder)
         offers("a file to show", "callbox policy show --net none p", ["policy.json"], folder)
         offers("standard input", "callbox run --stdin no", ["none", "notes.txt"], folder)
         offers("arguments of the program", "callbox run -- cat no", ["notes.txt"], folder)
 
-    for verb in (("run",), ("doctor",), ("policy", "show")):
+    for verb in (("run",), ("doctor",), ("warden",), ("policy", "show")):
         wanted = help_options(*verb)
         offered = complete("callbox " + " ".join(verb) + " --")
         check(f"every option of {' '.join(verb)} --help", wanted and wanted <= offered,

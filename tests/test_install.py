@@ -79,6 +79,8 @@ def check_files(top):
         "the pkg-config file": r"lib/(.+/)?pkgconfig/callbox\.pc",
         "callbox-run(1)": r"share/man/man1/callbox-run\.1",
         "callbox-doctor(1)": r"share/man/man1/callbox-doctor\.1",
+        "callbox-warden(1)": r"share/man/man1/callbox-warden\.1",
+        "libcallbox(3)": r"share/man/man3/libcallbox\.3",
         "callbox-policy(5)": r"share/man/man5/callbox-policy\.5",
         "callbox-security(7)": r"share/man/man7/callbox-security\.7",
         "the completion": r"share/bash-completion/completions/callbox",
