@@ -41,13 +41,16 @@ static void judge(struct call *call, const struct cgroup_usage *usage)
         struct report *report = call->report;
         const struct box_page *page = call->box.box.page;
 
-        if (page->failure.step && (!call->forced || call->failed_before)) {
+        /* The end of init makes a main that was on its way fail: that is not why. */
+        if (call->forced && call->forced_reason < REASON_SETUP && page->ended == 0) {
+                report->reason = call->forced_reason;
+        } else if (page->failure.step) {
                 judge_failure(call);
         } else if (call->forced && call->forced_reason == REASON_SETUP) {
                 report->reason = REASON_SETUP;
                 error_set(&report->error, -ETIMEDOUT, "init", "the box was not ready in time");
-        } else if (call->forced && call->forced_reason != REASON_MAX_ && page->ended == 0) {
-                report->reason = call->forced_reason;
+        } else if (call->forced && call->forced_reason == REASON_INTERNAL && page->ended == 0) {
+                report->reason = REASON_INTERNAL;
         } else if (usage->out_of_memory) {
                 report->reason = REASON_MEMORY;
         } else if (page->verdict != BOX_OK) {
