@@ -137,13 +137,14 @@ static int enter(struct child *child)
                 return r;
         if (box_fence(FENCE_SESSION) && setsid() < 0)
                 return step_failed(child, "start a session", NULL, errno);
-        if (box_fence(FENCE_RLIMITS))
-                r = box_set_limits(child, child->plan->rlimits, child->plan->n_rlimits);
-        if (r == 0)
-                r = box_fence(FENCE_PRIVILEGES) ? box_drop_privileges(child, false)
-                                                : box_keep_privileges(child);
+        r = box_fence(FENCE_PRIVILEGES) ? box_drop_privileges(child, false)
+                                        : box_keep_privileges(child);
         if (r == 0 && box_fence(FENCE_SYSCALLS))
                 r = box_load_filter(child);
+        /* Afterwards: the filter's notifier travels to init, and the kernel bounds what is in
+         * flight for all boxes of a user by the sender's limit on descriptors. */
+        if (r == 0 && box_fence(FENCE_RLIMITS))
+                r = box_set_limits(child, child->plan->rlimits, child->plan->n_rlimits);
         return r == 0 ? enter_root(child) : r;
 }
 

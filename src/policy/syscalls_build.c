@@ -29,7 +29,7 @@ static const char *const needed[] = {
         "execve",         "sendmsg",    "recvmsg",      "close_range",
         "dup3",           "chdir",      "openat",       "ioctl",
         "close",          "newfstatat", "rt_sigaction", "landlock_restrict_self",
-        "rt_sigprocmask", "exit_group",
+        "rt_sigprocmask", "exit_group", "prlimit64",
 };
 
 static bool listed(const char *name, char *const *list)

@@ -395,12 +395,12 @@ static int open_server(struct server *server, const struct server_options *optio
         (void)signal(SIGCHLD, SIG_IGN);
         (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
         cgroup_parent_open(&server->pools.cgroup); /* moves this process: before it has children */
+        server->running_max = raise_descriptors(); /* for those who make boxes as well */
         r = nursery_open(self, &server->pools.nursery);
         if (r == 0)
                 r = loop_open(&server->loop);
         if (r < 0)
                 return r;
-        server->running_max = raise_descriptors();
         server->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
         server->nursery = (struct watch){ .fd = server->pools.nursery,
                                           .ready = nursery_gone,
