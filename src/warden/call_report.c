@@ -42,15 +42,14 @@ static void judge(struct call *call, const struct cgroup_usage *usage)
         const struct box_page *page = call->box.box.page;
 
         /* The end of init makes a main that was on its way fail: that is not why. */
-        if (call->forced && call->forced_reason < REASON_SETUP && page->ended == 0) {
+        if (call->forced && call->forced_reason != REASON_SETUP &&
+            call->forced_reason != REASON_MAX_ && page->ended == 0) {
                 report->reason = call->forced_reason;
         } else if (page->failure.step) {
                 judge_failure(call);
         } else if (call->forced && call->forced_reason == REASON_SETUP) {
                 report->reason = REASON_SETUP;
                 error_set(&report->error, -ETIMEDOUT, "init", "the box was not ready in time");
-        } else if (call->forced && call->forced_reason == REASON_INTERNAL && page->ended == 0) {
-                report->reason = REASON_INTERNAL;
         } else if (usage->out_of_memory) {
                 report->reason = REASON_MEMORY;
         } else if (page->verdict != BOX_OK) {
@@ -62,6 +61,9 @@ static void judge(struct call *call, const struct cgroup_usage *usage)
         } else {
                 judge_status(report, page->status);
         }
+        /* What ended a call too late to be the reason is none. */
+        if (report->reason < REASON_SETUP)
+                report->error = (cbx_error)CBX_ERROR_INIT;
 }
 
 void call_write_report(struct call *call)

@@ -163,12 +163,16 @@ void job_begin(struct job *job)
                 loop_set_timer(loop, &job->patience, time_now() + SETUP_LIMIT);
 }
 
-void job_cancel(struct job *job)
+void job_end(struct job *job, const cbx_error *error)
 {
+        enum reason reason = error ? REASON_INTERNAL : REASON_CANCELLED;
+
         if (job->finished)
                 return;
         if (job->started) {
-                call_cancel(&job->call);
+                if (error && !job->call.forced)
+                        job->report.error = *error;
+                call_force_end(&job->call, reason);
                 return;
         }
         if (job->taker.waiting) {
@@ -176,7 +180,7 @@ void job_cancel(struct job *job)
                 job->client->server->n_starting--;
                 loop_remove_timer(&job->client->server->loop, &job->patience);
         }
-        end_early(job, REASON_CANCELLED, NULL);
+        end_early(job, reason, error);
 }
 
 /* ---- What the client says about its call ---- */
@@ -196,7 +200,7 @@ static void hear(struct watch *watch, uint32_t events)
         if (r == -EAGAIN)
                 return;
         if (r > 0 && message.type == WIRE_KILL) {
-                job_cancel(job);
+                job_end(job, NULL);
         } else if (r > 0 && message.type == WIRE_SIGNAL) {
                 struct unpack unpack = UNPACK_INIT(message.body, message.length);
                 int signal = (int)unpack_number_below(&unpack, 65);
@@ -205,7 +209,7 @@ static void hear(struct watch *watch, uint32_t events)
                         call_signal(&job->call, signal);
         } else { /* it has gone, or talks nonsense: nobody wants to know any more */
                 hang_up(job);
-                job_cancel(job);
+                job_end(job, NULL);
                 leave(job);
         }
 }

@@ -97,8 +97,9 @@ static void forget_policy(struct client *client, struct client_policy *policy)
         free(policy);
 }
 
-/* The connection has ended: so do the calls. Those who still listen are told. */
-static void close_client(struct client *client)
+/* The connection has ended: so do the calls. Those who still listen are told, and told of the
+ * error if that is why. */
+static void close_client(struct client *client, const cbx_error *error)
 {
         struct job *job, *next;
 
@@ -111,11 +112,11 @@ static void close_client(struct client *client)
         client->process.fd = base_close(client->process.fd);
         for (job = TAILQ_FIRST(&client->queue); job; job = next) {
                 next = TAILQ_NEXT(job, link);
-                job_cancel(job);
+                job_end(job, error);
         }
         for (job = TAILQ_FIRST(&client->running); job; job = next) {
                 next = TAILQ_NEXT(job, link);
-                job_cancel(job);
+                job_end(job, error);
         }
 }
 
@@ -220,13 +221,13 @@ static void hear(struct watch *watch, uint32_t events)
         else
                 r = -EPIPE;
         if (r < 0)
-                close_client(client);
+                close_client(client, NULL);
 }
 
 static void process_gone(struct watch *watch, uint32_t events)
 {
         (void)events;
-        close_client(watch->owner);
+        close_client(watch->owner, NULL);
 }
 
 /* A child that the client forked may hold its socket open after it has died. */
@@ -294,7 +295,7 @@ static void accept_client(struct watch *watch, uint32_t events)
 
 /* ---- The end ---- */
 
-static void leave(struct server *server)
+static void leave(struct server *server, const cbx_error *error)
 {
         struct client *client;
 
@@ -303,7 +304,7 @@ static void leave(struct server *server)
         server->listener.fd = base_close(server->listener.fd);
         TAILQ_FOREACH(client, &server->clients, link)
         {
-                close_client(client);
+                close_client(client, error);
         }
 }
 
@@ -313,17 +314,20 @@ static void signalled(struct watch *watch, uint32_t events)
 
         (void)events;
         if (read(watch->fd, &info, sizeof(info)) == sizeof(info))
-                leave(watch->owner);
+                leave(watch->owner, NULL);
 }
 
 /* Without a nursery no new policy can be served: better a new warden than half of one. */
 static void nursery_gone(struct watch *watch, uint32_t events)
 {
         struct server *server = watch->owner;
+        cbx_error error = CBX_ERROR_INIT;
 
         (void)events;
         loop_unwatch(&server->loop, watch);
-        leave(server);
+        error_set(&error, -EPIPE, "nursery", "a process of the warden has died");
+        error_hint(&error, "the next call starts a new warden");
+        leave(server, &error);
 }
 
 static void clear_up(struct server *server)

@@ -99,7 +99,8 @@ int server_run(const struct server_options *options, cbx_error *error);
 void job_open(struct client *client, struct wire_message *message);
 /* A job whose turn has come. */
 void job_begin(struct job *job);
-void job_cancel(struct job *job);
+/* End it: cancelled, or by an error of the warden's own. */
+void job_end(struct job *job, const cbx_error *error);
 void job_free(struct job *job);
 
 /* Called by jobs when they no longer count as running, and when they can be freed. */
