@@ -20,15 +20,17 @@ int box_drop_privileges(struct child *child, bool init)
 {
         struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
         struct __user_cap_data_struct sets[2] = { 0 };
+        int cap = 0;
 
         if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
                 return step_failed(child, "forbid new privileges", NULL, errno);
         if (!init) {
                 if (prctl(PR_SET_SECUREBITS, SECUREBITS, 0, 0, 0) < 0)
                         return step_failed(child, "lock the secure bits", NULL, errno);
-                for (int cap = 0; prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0; cap++)
-                        ;
-                if (errno != EINVAL || prctl(PR_CAPBSET_READ, CAP_SYS_ADMIN, 0, 0, 0) != 0)
+                while (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0)
+                        cap++;
+                /* The first that the kernel does not know: neither to drop nor to read. */
+                if (errno != EINVAL || prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0)
                         return step_failed(child, "empty the bounding set", NULL, errno);
         }
         if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
