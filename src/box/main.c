@@ -165,8 +165,12 @@ _Noreturn void box_main(struct child *child)
                 syscall(SYS_exit_group, 1);
         child->pair[1] = base_close(child->pair[1]);
 
-        if (descriptor_receive(child->start, stdio, 3, &byte) <= 0)
+        r = descriptor_receive(child->start, stdio, 3, &byte);
+        if (r < 0)
+                step_failed(child, "take the call", NULL, -r);
+        if (r <= 0) /* 0: there will be none */
                 syscall(SYS_exit_group, 1);
+        r = 0;
         if (child->page->spec.tty)
                 r = open_terminal(child, stdio);
         if (r == 0)

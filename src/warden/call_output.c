@@ -129,6 +129,10 @@ static bool read_some(struct watch *source)
                 loop_unwatch(call->loop, source);
                 return false;
         }
+        if (n < 0 && !call->spec->tty && !call->report->output_lost) {
+                call->report->output_lost = true;
+                report_warn(call->report, "the output could not be read: %s", strerror(errno));
+        }
         if (n <= 0) { /* the end; a terminal says EIO */
                 call_output_close(call, stream);
                 return false;

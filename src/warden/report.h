@@ -32,7 +32,7 @@ struct report {
         int code;                       /* REASON_EXITED */
         int signal;                     /* REASON_SIGNALED */
         bool not_found, not_executable; /* REASON_SETUP: why the program could not be executed */
-        bool output_lost;               /* the caller's descriptor refused it */
+        bool output_lost;               /* it could not be read, or not be written */
         bool kill_pending;              /* killed, but a process is stuck in the kernel */
         struct timespec started_at;     /* CLOCK_REALTIME */
         uint64_t setup_time, run_time;  /* nanoseconds */
