@@ -151,8 +151,9 @@ static void report_loss(cbx_call *call, int code)
         report->id = call->id ? strdup(call->id) : NULL;
         clock_gettime(CLOCK_REALTIME, &report->started_at);
         error_set(&report->error, code, "warden", "the warden ended while the call was under way");
-        error_hint(&report->error, "whether the program ran is not known; the next call starts a "
-                                   "new warden");
+        error_hint(&report->error, "it was killed, or had no descriptors left to take the call; "
+                                   "whether the program ran is not known; the next call starts a "
+                                   "new warden where there is none");
 }
 
 /* Take one message. Returns 1 for one, 0 for none now; with `wait` there is always one. */
@@ -170,6 +171,9 @@ static int hear(cbx_call *call, bool wait)
         if (r > 0 && call->message.type == WIRE_REPORT) {
                 call->report.policy = cbx_policy_ref(call->policy);
                 r = wire_unpack_report(&call->message, &call->report);
+                /* A warden that could not even read the call does not know it. */
+                if (r == 0 && !call->report.id && call->id)
+                        call->report.id = strdup(call->id);
         } else {
                 r = r < 0 ? r : -EPIPE;
         }

@@ -46,7 +46,7 @@ void call_give_in(struct call *call, int code)
 {
         error_set(&call->report->error, -code, "", "cannot watch for events: %s", strerror(code));
         box_kill(&call->box.box);
-        call->forced = true;
+        call->forced = call->gave_in = true;
         call->forced_reason = REASON_INTERNAL;
         call->ended = true;
         over(call);

@@ -64,9 +64,9 @@ struct call {
         bool ended;         /* init has reported, or is dead */
         bool forced;        /* by a limit, or by the caller */
         enum reason forced_reason;
-        bool failed_before; /* the set-up, by itself: what fails afterwards was made to */
-        bool dead;          /* init is gone: nothing of the box is left */
-        bool done;          /* the report is written */
+        bool gave_in; /* what came after that was not seen */
+        bool dead;    /* init is gone: nothing of the box is left */
+        bool done;    /* the report is written */
         /* Told when the call is done, and when it is dead as well; NULL: nobody wants to know. */
         void (*over)(struct call *call);
         void (*gone)(struct call *call);

@@ -59,7 +59,10 @@ static size_t take(struct call *call, struct call_stream *stream, const char *da
                 call_force_end(call, REASON_OUTPUT);
                 length = total < limit ? (size_t)(limit - total) : 0;
         }
-        (void)output_add(stream->output, data, length);
+        if (output_add(stream->output, data, length) < 0 && !call->report->output_lost) {
+                call->report->output_lost = true;
+                report_warn(call->report, "out of memory: the output was not kept whole");
+        }
         return length;
 }
 

@@ -42,8 +42,8 @@ static void judge(struct call *call, const struct cgroup_usage *usage)
         const struct box_page *page = call->box.box.page;
 
         /* The end of init makes a main that was on its way fail: that is not why. */
-        if (call->forced && call->forced_reason != REASON_SETUP &&
-            call->forced_reason != REASON_MAX_ && page->ended == 0) {
+        if (call->gave_in || (call->forced && call->forced_reason != REASON_SETUP &&
+                              call->forced_reason != REASON_MAX_ && page->ended == 0)) {
                 report->reason = call->forced_reason;
         } else if (page->failure.step) {
                 judge_failure(call);

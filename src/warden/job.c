@@ -27,12 +27,27 @@ static void hang_up(struct job *job)
         job->told = true;
 }
 
+/* There are no means to send the report, a large one needs a file: say at least that. */
+static int tell_less(struct job *job, int code)
+{
+        struct report less = REPORT_INIT;
+
+        less.reason = REASON_INTERNAL;
+        less.id = job->report.id;
+        less.started_at = job->report.started_at;
+        error_set(&less.error, code, "report", "the report of the call could not be sent: %s",
+                  strerror(-code));
+        return wire_send_report(job->socket.fd, &less, MSG_DONTWAIT);
+}
+
 /* Send the report as soon as the client can take it. */
 static void tell(struct job *job)
 {
         int r = job->socket.fd < 0 ? 0
                                    : wire_send_report(job->socket.fd, &job->report, MSG_DONTWAIT);
 
+        if (r < 0 && r != -EAGAIN && r != -EPIPE && r != -ECONNRESET)
+                r = tell_less(job, r);
         if (r == -EAGAIN &&
             loop_watch(&job->client->server->loop, &job->socket, EPOLLIN | EPOLLOUT) == 0)
                 return;

@@ -80,6 +80,8 @@ static int open_maker(struct pool *pool, cbx_error *error)
                 pool->maker = (struct watch){ .fd = pair[0], .ready = hear, .owner = pool };
                 pool->proven = false;
                 r = loop_watch(pool->pools->loop, &pool->maker, EPOLLIN);
+                if (r < 0) /* one that is not heard would be waited for, for ever */
+                        pool->maker.fd = base_close(pool->maker.fd);
         }
         if (r < 0)
                 return error_set(error, r, "", "cannot start a maker of boxes: %s", strerror(-r));

@@ -397,6 +397,8 @@ static int open_server(struct server *server, const struct server_options *optio
                 return -errno;
         /* Inits whose maker is gone become this process's children: the kernel reaps them. */
         (void)signal(SIGCHLD, SIG_IGN);
+        /* A caller's limit on the size of files is a refused call, not the end of the warden. */
+        (void)signal(SIGXFSZ, SIG_IGN);
         (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
         cgroup_parent_open(&server->pools.cgroup); /* moves this process: before it has children */
         server->running_max = raise_descriptors(); /* for those who make boxes as well */
