@@ -6,6 +6,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 FUZZ_SECONDS ?= 30
 BENCH_ROUNDS ?= 300
+SOAK_CALLS ?= 100000
 
 # Debian's own tools, whatever else the PATH may hold: they find Debian's Python modules.
 PYTHON ?= $(firstword $(wildcard /usr/bin/python3) python3)
@@ -22,7 +23,7 @@ MAKEFLAGS += --no-print-directory
 quietly = { said=$$($(1) 2>&1) || { echo "$$said" >&2; exit 1; }; }
 comma := ,
 
-.PHONY: all help deps demo test unit sanitize lint format bench fuzz install clean
+.PHONY: all help deps demo test unit sanitize lint format bench fuzz soak install clean
 
 all: $(BUILD)/build.ninja ## build everything into build/ (the default)
 	@$(NINJA) -C $(BUILD)
@@ -82,6 +83,12 @@ bench: ## measure beside posix_spawn, bubblewrap and firejail; fails when the bu
 fuzz: ## fuzz each parser for FUZZ_SECONDS (30)
 	@scripts/install-deps --test
 	@scripts/fuzz $(FUZZ_SECONDS)
+
+soak: ## SOAK_CALLS (100000) calls of every kind, 1000 deaths, every fault of every system call
+	@scripts/install-deps --test
+	@$(MAKE) -s $(BUILD)/.tests-enabled && $(MAKE) all
+	@CALLBOX_WARDEN=$(CURDIR)/$(BUILD)/callbox $(BUILD)/tests/soak $(CURDIR)/$(BUILD)/tests/worker $(SOAK_CALLS)
+	@CALLBOX_BUILD=$(CURDIR)/$(BUILD) CALLBOX=$(CURDIR)/$(BUILD)/callbox $(PYTHON) tests/test_faults.py --full
 
 install: all ## install under PREFIX (/usr/local), staged in DESTDIR
 	@test "$$(cat $(BUILD)/.prefix)" = "$(PREFIX)" || { \
