@@ -166,6 +166,22 @@ static int settle(struct child *child, int *ret_signals)
         return 0;
 }
 
+/* Wait until main has something to say; a main that hangs must not keep init from seeing that the
+ * warden is gone. */
+static int await_main(struct child *child)
+{
+        struct pollfd fds[2] = { { .fd = child->pair[0], .events = POLLIN },
+                                 { .fd = child->warden, .events = POLLIN } };
+        int r;
+
+        do
+                r = ppoll(fds, 2, NULL, NULL);
+        while (r < 0 && errno == EINTR);
+        if (r < 0 || fds[1].revents)
+                return step_failed(child, "wait for the main process", NULL, r < 0 ? errno : EPIPE);
+        return 0;
+}
+
 /* The root stands. Take the notifier of main's filter, and let main into it. */
 static int release_main(struct child *child)
 {
@@ -173,6 +189,8 @@ static int release_main(struct child *child)
         char byte;
         int r = box_open_ruleset(child, &ruleset);
 
+        if (r == 0 && box_fence(FENCE_SYSCALLS))
+                r = await_main(child);
         if (r < 0)
                 return r;
         if (box_fence(FENCE_SYSCALLS) &&
