@@ -209,7 +209,11 @@ _Noreturn void box_init(struct child *child)
                 r = settle(child, &signals);
         if (r == 0)
                 r = release_main(child);
-        if (r < 0)
-                end(child, BOX_OK);
+        if (r < 0) {
+                /* Not by kill: main may still have an id that init may not signal. Nothing outlives
+                 * the end of init itself. */
+                tell(child, BOX_FAILED);
+                syscall(SYS_exit_group, 1);
+        }
         live(child, signals);
 }
