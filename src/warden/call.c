@@ -82,7 +82,6 @@ void call_force_end(struct call *call, enum reason reason)
                 return;
         call->forced = true;
         call->forced_reason = reason;
-        call->failed_before = call->box.box.page->failure.step != 0;
         set_deadline(call, time_now() + KILL_GRACE);
         box_kill(&call->box.box);
 }
