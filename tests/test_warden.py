@@ -252,13 +252,11 @@ def descendants(pid):
     found, todo = [], [pid]
     while todo:
         parent = todo.pop()
-        for task in os.listdir(f"/proc/{parent}/task"):
-            try:
+        with contextlib.suppress(OSError):
+            for task in os.listdir(f"/proc/{parent}/task"):
                 children = pathlib.Path(f"/proc/{parent}/task/{task}/children").read_text().split()
-            except OSError:
-                continue
-            found += map(int, children)
-            todo += map(int, children)
+                found += map(int, children)
+                todo += map(int, children)
     return found
 
 
@@ -304,7 +302,9 @@ def memory():
     check(memory_has(warden.pid, needles), "the warden itself does not hold them: this look finds nothing")
     holders, looked = {}, 0
     for pid in descendants(warden.pid):
-        name = pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
+        name = ""
+        with contextlib.suppress(OSError):  # it may have gone meanwhile
+            name = pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
         if name.startswith("callbox"):
             looked += 1
             held = memory_has(pid, needles)
