@@ -99,6 +99,8 @@ CBX_API cbx_policy *cbx_policy_unref(cbx_policy *policy);
  */
 typedef struct cbx_warden cbx_warden;
 
+#define CBX_NONE ((unsigned)-1)
+
 /* 0 in any of these means the default. */
 typedef struct cbx_warden_options {
         size_t size;
@@ -108,9 +110,11 @@ typedef struct cbx_warden_options {
         /* Attach to the shared warden that listens here (`callbox warden --socket PATH`) rather
          * than start one. The fields below are then its own affair. */
         const char *socket;
-        unsigned calls;    /* running at once; default 1024 */
-        unsigned queue;    /* waiting behind them; default 4096 */
-        unsigned prepared; /* boxes kept ready for each policy, at most; default 16 */
+        unsigned calls; /* running at once; default 1024 */
+        unsigned queue; /* waiting behind them; default 4096 */
+        /* Boxes kept ready for each policy, at most; default 16. CBX_NONE: each box is made when it
+         * is asked for, which takes longer and holds no memory between calls. */
+        unsigned prepared;
 } cbx_warden_options;
 
 #define CBX_WARDEN_OPTIONS_INIT                                                                    \

@@ -25,7 +25,7 @@ static const char help[] =
         "  --socket PATH      where to listen; only this user and root may attach\n"
         "  --calls N          calls of one client at once (1024); the others wait\n"
         "  --queue N          calls of one client that may wait (4096)\n"
-        "  --prepared N       boxes kept ready for each policy, at most (16)\n"
+        "  --prepared N       boxes kept ready for each policy, at most (16); or none\n"
         "  -h, --help         print this\n"
         "\n"
         "Manual: callbox-warden(1), libcallbox(3)\n";
@@ -68,6 +68,9 @@ static int parse(int argc, char **argv, struct settings *settings)
                 } else if (strcmp(argv[i], "--queue") == 0) {
                         r = read_number(argv[i], value, 0, &number);
                         server->queue = number ? number : server->queue;
+                } else if (strcmp(argv[i], "--prepared") == 0 && value &&
+                           strcmp(value, "none") == 0) {
+                        server->prepared = 0;
                 } else if (strcmp(argv[i], "--prepared") == 0) {
                         r = read_number(argv[i], value, 0, &number);
                         server->prepared = number ? number : server->prepared;

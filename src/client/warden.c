@@ -60,7 +60,10 @@ static int spawn(const cbx_warden *warden, int socket, pid_t *ret_pid)
         snprintf(fd, sizeof(fd), "%d", SPAWN_FD);
         snprintf(calls, sizeof(calls), "%u", warden->calls);
         snprintf(queue, sizeof(queue), "%u", warden->queue);
-        snprintf(prepared, sizeof(prepared), "%u", warden->prepared);
+        if (warden->prepared == CBX_NONE)
+                snprintf(prepared, sizeof(prepared), "none");
+        else
+                snprintf(prepared, sizeof(prepared), "%u", warden->prepared);
         r = -posix_spawn_file_actions_init(&actions);
         if (r < 0)
                 return r;
