@@ -7,6 +7,7 @@ DESTDIR ?=
 FUZZ_SECONDS ?= 30
 BENCH_ROUNDS ?= 300
 SOAK_CALLS ?= 100000
+BENCH_CALLS ?= 3000
 
 # Debian's own tools, whatever else the PATH may hold: they find Debian's Python modules.
 PYTHON ?= $(firstword $(wildcard /usr/bin/python3) python3)
@@ -75,10 +76,11 @@ lint: ## clang-format, clang-tidy, cppcheck, shellcheck, man pages, house rules
 format: ## lay out the C sources by .clang-format
 	@clang-format -i $$(find src include tests bench examples -name '*.[ch]')
 
-bench: ## measure beside posix_spawn, bubblewrap and firejail; fails when the budget is missed
+bench: ## measure beside posix_spawn, Python, bubblewrap, firejail; fails when a budget is missed
 	@scripts/install-deps --bench
 	@$(MAKE) all
-	@$(BUILD)/bench/bench --build $(BUILD) --results bench/results --rounds $(BENCH_ROUNDS)
+	@$(BUILD)/bench/bench --build $(BUILD) --results bench/results \
+		--rounds $(BENCH_ROUNDS) --calls $(BENCH_CALLS)
 
 fuzz: ## fuzz each parser for FUZZ_SECONDS (30)
 	@scripts/install-deps --test

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Calls through libcallbox:
+ *
+ *   call        /bin/true: posix_spawn, a box that was ready, one made on demand, the first of a
+ *               policy, bubblewrap
+ *   agents      the same from a small and from a large process, beside Python's subprocess
+ *   throughput  eight at once
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "bench.h"
+
+/* Refilling, and what the kernel clears up after an answer, is done by then. Throughput has them
+ * on the bill; here they would be on the next contestant's. */
+#define PAUSE_US 6000
+
+#define IN_FLIGHT 8
+#define BATCH 400
+#define SMALL_MB 20
+#define LARGE_MB 2000
+
+static const char *const just_true[] = { "/bin/true", NULL };
+
+/* ---- Calls ---- */
+
+cbx_warden *open_warden(unsigned prepared)
+{
+        cbx_warden_options opening = CBX_WARDEN_OPTIONS_INIT;
+        cbx_error error = CBX_ERROR_INIT;
+        cbx_warden *warden;
+
+        opening.prepared = prepared;
+        if (cbx_warden_open(&opening, &warden, &error) < 0)
+                die_callbox("open a warden", &error);
+        return warden;
+}
+
+cbx_policy *parse_policy(const char *text)
+{
+        cbx_error error = CBX_ERROR_INIT;
+        cbx_policy *policy;
+
+        if (cbx_policy_parse(text, strlen(text), &policy, &error) < 0)
+                die_callbox(text, &error);
+        return policy;
+}
+
+static void check(cbx_report *report)
+{
+        if (report->reason != CBX_EXITED || report->code != 0) {
+                fprintf(stderr, "bench: a call went wrong: %s\n", report->text);
+                exit(2);
+        }
+        cbx_report_free(report);
+}
+
+double box_true(cbx_warden *warden, cbx_policy *policy)
+{
+        cbx_error error = CBX_ERROR_INIT;
+        cbx_report report = CBX_REPORT_INIT;
+        cbx_spec spec = CBX_SPEC_INIT;
+        double before = now_ms(), after;
+
+        spec.argv = just_true;
+        if (cbx_run(warden, policy, &spec, &report, &error) < 0)
+                die_callbox("call", &error);
+        after = now_ms();
+        check(&report);
+        return after - before;
+}
+
+static pid_t spawn(void)
+{
+        pid_t pid;
+        int r = posix_spawn(&pid, just_true[0], NULL, NULL, (char *const *)just_true, environ);
+
+        if (r != 0) {
+                errno = r;
+                die("posix_spawn");
+        }
+        return pid;
+}
+
+double spawn_true(void)
+{
+        double before = now_ms();
+
+        command_await(spawn());
+        return now_ms() - before;
+}
+
+/* ---- One call ---- */
+
+struct way {
+        cbx_warden *warden;
+        cbx_policy *policy;
+        unsigned serial;
+};
+
+static double run_spawn(struct contestant *self)
+{
+        (void)self;
+        return spawn_true();
+}
+
+static double run_box(struct contestant *self)
+{
+        const struct way *way = self->with;
+
+        return box_true(way->warden, way->policy);
+}
+
+/* A policy that the warden has never heard of: it gets a maker of its own and is compiled. */
+static double run_new_policy(struct contestant *self)
+{
+        struct way *way = self->with;
+        char text[64];
+        double ms;
+
+        snprintf(text, sizeof(text), "{\"limits\": {\"memory\": %u}}",
+                 (1U << 29) - 4096 * ++way->serial);
+        way->policy = parse_policy(text);
+        ms = box_true(way->warden, way->policy);
+        way->policy = cbx_policy_unref(way->policy);
+        return ms;
+}
+
+void race_call(void)
+{
+        cbx_policy *policy = parse_policy("{}");
+        struct way ready = { .warden = open_warden(0), .policy = policy },
+                   cold = { .warden = open_warden(CBX_NONE), .policy = policy },
+                   fresh = { .warden = open_warden(CBX_NONE) };
+        struct race race = { .name = "call",
+                             .what = "/bin/true, request to report",
+                             .rounds = options.rounds,
+                             .pause_us = PAUSE_US };
+        struct contestant *bare = race_enter(&race, "posix_spawn", run_spawn, NULL),
+                          *first = race_enter(&race, "a box that was ready", run_box, &ready),
+                          *second = race_enter(&race, "a box made on demand", run_box, &cold),
+                          *bwrap;
+
+        race_enter(&race, "the first box of a new policy", run_new_policy, &fresh);
+        bwrap = race_enter(&race, "bubblewrap, a command", command_run, NULL);
+        add_bubblewrap(bwrap);
+        command_add(bwrap, just_true);
+        race_at_most(&race, "a call in a box that was ready, against posix_spawn", first, 1.1,
+                     bare);
+        race_at_most(&race, "a call in a box made on demand, against posix_spawn", second, 3, bare);
+        race_run(&race);
+        cbx_warden_close(ready.warden);
+        cbx_warden_close(cold.warden);
+        cbx_warden_close(fresh.warden);
+        cbx_policy_unref(policy);
+}
+
+/* ---- From processes of a given size ---- */
+
+struct agent {
+        FILE *answers;
+        int orders;
+        pid_t pid;
+};
+
+static double run_agent(struct contestant *self)
+{
+        struct agent *agent = self->with;
+        char line[256], *end;
+        double ns;
+
+        if (write(agent->orders, "!", 1) != 1 || !fgets(line, sizeof(line), agent->answers))
+                die(self->name);
+        ns = strtod(line, &end);
+        if (*end != '\n') {
+                fprintf(stderr, "bench: %s: %s", self->name, line);
+                exit(2);
+        }
+        return ns / 1e6;
+}
+
+static long available_mb(void)
+{
+        FILE *file = fopen("/proc/meminfo", "re");
+        char line[256];
+        long kb = 0;
+
+        while (file && kb == 0 && fgets(line, sizeof(line), file))
+                if (strncmp(line, "MemAvailable:", 13) == 0)
+                        kb = strtol(line + 13, NULL, 10);
+        if (file)
+                fclose(file);
+        return kb / 1000;
+}
+
+static void start_agent(struct contestant *c, const char *program, unsigned megabytes)
+{
+        static char sizes[MAX_CONTESTANTS][16];
+        static size_t n_sizes;
+        struct agent *agent = c->with;
+        char *size = sizes[n_sizes++], line[256];
+        int orders[2], answers[2];
+
+        *agent = (struct agent){ .orders = -1 };
+        if (available_mb() < (long)megabytes * 5 / 4 + 100) {
+                snprintf(c->absent, sizeof(c->absent), "there is no %u MB of free memory",
+                         megabytes);
+                return;
+        }
+        snprintf(size, sizeof(sizes[0]), "%u", megabytes);
+        command_add(c, (const char *const[]){ program, size, NULL });
+        if (pipe2(orders, O_CLOEXEC) < 0 || pipe2(answers, O_CLOEXEC) < 0)
+                die("pipe");
+        agent->pid = command_start(c, orders[0], answers[1], 2);
+        close(orders[0]);
+        close(answers[1]);
+        agent->orders = orders[1];
+        agent->answers = fdopen(answers[0], "r");
+        if (!agent->answers)
+                die("pipe");
+        if (agent->pid < 0) {
+                snprintf(c->absent, sizeof(c->absent), "%s: %s", program, strerror(-agent->pid));
+        } else if (!fgets(line, sizeof(line), agent->answers) || strcmp(line, "ready\n") != 0) {
+                snprintf(c->absent, sizeof(c->absent), "%s did not get ready", program);
+        }
+}
+
+static void end_agent(struct agent *agent)
+{
+        close(agent->orders);
+        if (agent->answers)
+                fclose(agent->answers);
+        if (agent->pid > 0)
+                command_await(agent->pid);
+}
+
+void race_agents(void)
+{
+        struct agent agents[4];
+        char python[PATH_MAX];
+        struct race race = { .name = "agents",
+                             .what = "/bin/true, from a process of 20 MB and of 2 GB",
+                             .rounds = options.rounds,
+                             .pause_us = PAUSE_US };
+        struct contestant *ours[2], *theirs[2];
+
+        snprintf(python, sizeof(python), "%s/popen.py", options.source);
+        race_enter(&race, "posix_spawn", run_spawn, NULL);
+        ours[0] = race_enter(&race, "callbox, from 20 MB", run_agent, &agents[0]);
+        ours[1] = race_enter(&race, "callbox, from 2 GB", run_agent, &agents[1]);
+        theirs[0] = race_enter(&race, "Python Popen + setsid, from 20 MB", run_agent, &agents[2]);
+        theirs[1] = race_enter(&race, "Python Popen + setsid, from 2 GB", run_agent, &agents[3]);
+        for (int i = 0; i < 2; i++) {
+                start_agent(ours[i], options.agent, i ? LARGE_MB : SMALL_MB);
+                start_agent(theirs[i], python, i ? LARGE_MB : SMALL_MB);
+        }
+        race_at_most(&race, "a call from a process of 2 GB, against one from 20 MB", ours[1], 1.1,
+                     ours[0]);
+        race_run(&race);
+        for (size_t i = 0; i < ARRAY_SIZE(agents); i++)
+                end_agent(&agents[i]);
+}
+
+/* ---- Many at once ---- */
+
+static double run_spawn_batch(struct contestant *self)
+{
+        double before = now_ms();
+        size_t started = 0, ended = 0;
+
+        (void)self;
+        while (ended < BATCH) {
+                for (; started < BATCH && started - ended < IN_FLIGHT; started++)
+                        spawn();
+                command_await(-1);
+                ended++;
+        }
+        return now_ms() - before;
+}
+
+static cbx_call *start_true(const struct way *way)
+{
+        cbx_error error = CBX_ERROR_INIT;
+        cbx_spec spec = CBX_SPEC_INIT;
+        cbx_call *call;
+
+        spec.argv = just_true;
+        if (cbx_start(way->warden, way->policy, &spec, &call, &error) < 0)
+                die_callbox("start a call", &error);
+        return call;
+}
+
+/* Takes the report and starts the next call in its place. */
+static cbx_call *replace(const struct way *way, cbx_call *call, bool again)
+{
+        cbx_report report = CBX_REPORT_INIT;
+        cbx_error error = CBX_ERROR_INIT;
+
+        if (cbx_wait(call, &report, &error) < 0)
+                die_callbox("wait for a call", &error);
+        check(&report);
+        cbx_call_free(call);
+        return again ? start_true(way) : NULL;
+}
+
+static double run_box_batch(struct contestant *self)
+{
+        const struct way *way = self->with;
+        cbx_call *calls[IN_FLIGHT];
+        struct pollfd fds[IN_FLIGHT];
+        double before = now_ms();
+        size_t started = 0, ended = 0;
+
+        for (; started < IN_FLIGHT; started++) {
+                calls[started] = start_true(way);
+                fds[started] = (struct pollfd){ cbx_call_fd(calls[started]), POLLIN, 0 };
+        }
+        while (ended < BATCH) {
+                if (poll(fds, IN_FLIGHT, -1) < 0)
+                        die("poll");
+                for (size_t i = 0; i < IN_FLIGHT; i++) {
+                        if (!fds[i].revents)
+                                continue;
+                        calls[i] = replace(way, calls[i], started < BATCH);
+                        fds[i].fd = calls[i] ? cbx_call_fd(calls[i]) : -1;
+                        started += calls[i] != NULL;
+                        ended++;
+                }
+        }
+        return now_ms() - before;
+}
+
+void race_throughput(void)
+{
+        struct way way = { .warden = open_warden(0), .policy = parse_policy("{}") };
+        struct race race = { .name = "throughput",
+                             .what = "400 times /bin/true, 8 in flight",
+                             .rounds = options.work_rounds,
+                             .calls = BATCH,
+                             .pause_us = 100000 };
+        struct contestant *bare = race_enter(&race, "posix_spawn", run_spawn_batch, NULL),
+                          *ours = race_enter(&race, "callbox, all fences", run_box_batch, &way);
+
+        race_at_least(&race, "calls per second, of posix_spawn's", ours, 0.5, bare);
+        race_run(&race);
+        cbx_warden_close(way.warden);
+        cbx_policy_unref(way.policy);
+}
