@@ -398,13 +398,18 @@ int box_start(struct box *box, const struct box_spec *spec, const int stdio[3], 
         page->spec.rows = spec->rows;
         page->spec.columns = spec->columns;
         r = descriptor_send(box->start, stdio, spec->tty ? 0 : 3);
-        /* A box that failed meanwhile says so on its control socket. */
-        (void)!send(box->control, (char[]){ BOX_GO, 0 }, 2, MSG_NOSIGNAL);
         if (!spec->tty)
                 box->start = base_close(box->start);
+        /* A box that failed meanwhile says so on its control socket. */
         if (r == 0 || r == -EPIPE || r == -ECONNRESET)
                 return 0;
         return error_set(error, r, "", "cannot hand over the call: %s", strerror(-r));
+}
+
+void box_watch(struct box *box)
+{
+        if (box->control >= 0)
+                (void)!send(box->control, (char[]){ BOX_WATCH, 0 }, 2, MSG_NOSIGNAL);
 }
 
 int box_receive_terminal(const struct box *box)

@@ -16,11 +16,11 @@
 #include "box/page.h"
 #include "policy/plan.h"
 
-/* From init, one byte each; and to init, BOX_SIGNAL followed by the signal's number. */
+/* From init, one byte each; and to init, BOX_WATCH, and BOX_SIGNAL with the signal's number. */
 enum box_message {
         BOX_ENDED = 'E',
         BOX_FAILED = 'F',
-        BOX_GO = 'g',
+        BOX_WATCH = 'w',
         BOX_SIGNAL = 's',
 };
 
@@ -77,6 +77,10 @@ int box_prepare(const struct plan *plan, int cgroup_fd, struct box *box, cbx_err
 /* Hand over the particulars and the standard descriptors, and let the program start. With a tty
  * the descriptors are unused (-1) and main answers on box->start with the pty's master. */
 int box_start(struct box *box, const struct box_spec *spec, const int stdio[3], cbx_error *error);
+
+/* Let init look at what the tree uses, from now on. A call that is over in a few milliseconds needs
+ * no look, and is over sooner without one. */
+void box_watch(struct box *box);
 
 /* Send a signal to the program. */
 void box_signal(struct box *box, int signal);

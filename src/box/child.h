@@ -120,6 +120,7 @@ _Noreturn void box_init(struct child *child); /* init.c: pid 1's life */
 /* place.c: a futex between processes of a box, and which processor they work on */
 void box_signal_word(_Atomic uint32_t *word);
 int box_await_word(struct child *child, _Atomic uint32_t *word);
+void box_hurry(const struct child *child);
 void box_place(struct child *child, pid_t pid, _Atomic uint32_t *placed);
 int box_await_place(struct child *child, _Atomic uint32_t *placed);
 

@@ -87,18 +87,6 @@ int box_start_main(struct child *child)
         return 0;
 }
 
-/* A maker lets its boxes be built without taking the processor from those who work. Now this one
- * works itself. */
-static void hurry(const struct child *child)
-{
-        struct sched_param none = { 0 };
-
-        if (!child->unhurried)
-                return;
-        (void)sched_setscheduler(child->main, SCHED_OTHER, &none);
-        (void)sched_setscheduler(0, SCHED_OTHER, &none);
-}
-
 /* The loop. Everything that can happen to a box is one of these four descriptors or the time. */
 static _Noreturn void live(struct child *child, int signals)
 {
@@ -110,10 +98,11 @@ static _Noreturn void live(struct child *child, int signals)
                 [CONTROL] = { .fd = child->control, .events = POLLIN },
         };
         enum box_verdict verdict = BOX_OK;
-        bool watching = false; /* from the word to go, which the warden sends here as well */
+        bool watching = false; /* from when the warden asks for it */
         uint64_t next = 0;
         char order[2] = { 0 };
 
+        box_hurry(child);
         for (;;) {
                 uint64_t now = time_now();
                 struct timespec wait;
@@ -131,10 +120,8 @@ static _Noreturn void live(struct child *child, int signals)
                 if (fds[WARDEN].revents ||
                     (fds[CONTROL].revents && recv(child->control, order, 2, 0) <= 0))
                         syscall(SYS_exit_group, 0);
-                if (fds[CONTROL].revents && order[0] == BOX_GO) {
+                if (fds[CONTROL].revents && order[0] == BOX_WATCH)
                         watching = box_fence(FENCE_WATCH);
-                        hurry(child);
-                }
                 if (fds[CONTROL].revents && order[0] == BOX_SIGNAL && child->main > 0)
                         kill(child->main, order[1]);
                 if (fds[NOTIFIER].revents & POLLIN)

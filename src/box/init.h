@@ -14,4 +14,17 @@ void notify_trace(struct box_page *page, enum box_trace_kind kind, const char *t
 /* Look at the whole tree: what it uses, whether that is too much, and when to look again. */
 enum box_verdict watch_tree(struct child *child, uint64_t now, uint64_t *ret_next); /* watch.c */
 
+/* What tells whether a tree has changed since a look (still.c): taken before it and as the
+ * processes are looked at, asked afterwards. */
+#define STILL_MAX 8
+struct still {
+        uint64_t last_pid; /* 0: it cannot be told */
+        unsigned n;
+        pid_t pids[STILL_MAX];
+        uint64_t clocks[STILL_MAX];
+};
+void still_begin(struct still *still, const struct child *child);
+void still_add(struct still *still, pid_t pid);
+bool still_holds(const struct still *still, const struct child *child);
+
 #endif

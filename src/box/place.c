@@ -7,6 +7,7 @@
  */
 #include <linux/futex.h>
 #include <poll.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -59,4 +60,14 @@ int box_await_place(struct child *child, _Atomic uint32_t *placed)
                 (void)syscall(SYS_sched_setaffinity, 0, sizeof(child->processors),
                               child->processors);
         return r;
+}
+
+/* A maker lets its boxes be built without taking the processor from those who work. Whoever has
+ * done that part has to be quick from now on. */
+void box_hurry(const struct child *child)
+{
+        struct sched_param none = { 0 };
+
+        if (child->unhurried)
+                (void)syscall(SYS_sched_setscheduler, 0, SCHED_OTHER, &none);
 }

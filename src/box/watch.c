@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a tree uses, where no control group counts it: init looks at the processes of its own /proc
- * every few milliseconds, oftener when a limit is near. The kernel's per-process limits
- * (limits.c) bound what can happen between two looks.
+ * every few milliseconds, oftener when a limit is near and seldom while nothing happens. The
+ * kernel's per-process limits (limits.c) bound what can happen between two looks.
  *
  * Memory is what a tree costs the host: anonymous pages, each counted once however many processes
  * share it, and pages held in memory files, seen or not.
@@ -16,8 +16,8 @@
 
 #include "box/init.h"
 
-#define LOOK_FIRST (5 * NSEC_PER_MSEC)
 #define LOOK_USUAL (25 * NSEC_PER_MSEC)
+#define LOOK_STILL (50 * NSEC_PER_MSEC) /* at a tree in which nothing happens */
 #define LOOK_NEAR (2 * NSEC_PER_MSEC)
 #define TICK (NSEC_PER_SEC / 100) /* of /proc's processor times */
 #define FILES_MAX 256
@@ -32,6 +32,7 @@ struct tree {
         dev_t devices[FILES_MAX];
         ino_t inodes[FILES_MAX];
         unsigned n_files;
+        struct still still;
 };
 
 struct entry {
@@ -228,6 +229,11 @@ static void look_at_processes(struct child *child, struct tree *tree, enum depth
                             strcmp(entry->name, "1") == 0)
                                 continue;
                         process = openat(child->proc, entry->name, O_PATH | O_CLOEXEC);
+                        if (depth == QUICK) {
+                                const char *name = entry->name;
+
+                                still_add(&tree->still, (pid_t)number(&name));
+                        }
                         if (process >= 0)
                                 look_at_process(tree, process, depth);
                 }
@@ -318,13 +324,15 @@ enum box_verdict watch_tree(struct child *child, uint64_t now, uint64_t *ret_nex
 {
         struct box_page *page = child->page;
         uint64_t limit = page->spec.memory, memory;
+        static struct still still; /* since the last look */
         struct tree tree = { 0 };
         bool near;
 
-        if (*ret_next == 0) { /* give short calls the chance to end unobserved */
-                *ret_next = now + LOOK_FIRST;
+        if (still_holds(&still, child)) {
+                *ret_next = now + LOOK_STILL;
                 return BOX_OK;
         }
+        still_begin(&tree.still, child);
         look_at_processes(child, &tree, QUICK);
         tree.cpu += ended_cpu();
         memory = memory_of(child, &tree, limit);
@@ -334,6 +342,7 @@ enum box_verdict watch_tree(struct child *child, uint64_t now, uint64_t *ret_nex
         near = (limit && memory > limit / 2) ||
                (page->spec.processes && tree.tasks > page->spec.processes / 2);
         *ret_next = now + (near ? LOOK_NEAR : LOOK_USUAL);
+        still = tree.still;
 
         if (limit && memory > limit)
                 return BOX_MEMORY;

@@ -10,6 +10,7 @@
 #include <termios.h>
 
 #define SETUP_LIMIT (10 * NSEC_PER_SEC)  /* to get a box ready */
+#define WATCH_AFTER (4 * NSEC_PER_MSEC)  /* for calls that are over before */
 #define LEAVE_GRACE (5 * NSEC_PER_SEC)   /* for a program that was asked to go */
 #define KILL_GRACE (2 * NSEC_PER_SEC)    /* for killed processes to go */
 #define FLUSH_GRACE (30 * NSEC_PER_MSEC) /* for the caller to take output after a forced end */
@@ -86,6 +87,13 @@ void call_force_end(struct call *call, enum reason reason)
         box_kill(&call->box.box);
 }
 
+/* Nobody in the box can write any more: what is in the pipes is all there will be. */
+static void end_output(struct call *call)
+{
+        for (int i = 0; i < 2; i++)
+                call->box_ends[i] = base_close(call->box_ends[i]);
+}
+
 static void stop_input(struct call *call)
 {
         if (call->spec->tty)
@@ -110,6 +118,7 @@ static void ended(struct call *call)
                 return;
         call->ended = true;
         stop_input(call);
+        end_output(call);
         if (call->spec->tty) /* the rest of it, and its end */
                 call_watch(call, &call->streams[0].source, EPOLLIN);
         set_deadline(call, time_now() + (call->forced ? FLUSH_GRACE : KILL_GRACE));
@@ -267,8 +276,11 @@ static int start_box(struct call *call, cbx_error *error)
                 error_set(error, r, "", "cannot make a pipe: %s", strerror(-r));
         else
                 r = box_start(&call->box.box, &particulars, ends, error);
-        for (int i = 0; i < 3; i++)
-                base_close(ends[i]);
+        /* Of the pipes' other ends a copy is kept until init has reported: their end would wake
+         * this process while the program is still on its way out. */
+        base_close(ends[0]);
+        call->box_ends[0] = ends[1];
+        call->box_ends[1] = ends[2];
         return r;
 }
 
@@ -308,6 +320,7 @@ int call_start(struct call *call, struct loop *loop, const struct plan *plan,
                                .begun = time_now(),
                                .cancel_at = LOOP_NEVER };
         *box = (struct prepared)PREPARED_INIT;
+        call->box_ends[0] = call->box_ends[1] = -1;
         call->input.box = call->input.null = -1;
         call->streams[0].source.fd = call->streams[1].source.fd = -1;
         clock_gettime(CLOCK_REALTIME, &report->started_at);
@@ -329,9 +342,9 @@ int call_start(struct call *call, struct loop *loop, const struct plan *plan,
                 return r;
         }
         watch_box(call);
-        /* A first look no later than the wall limit; it is counted from the start once there is
-         * one. */
-        set_deadline(call, MIN(call->begun + SETUP_LIMIT, wall_end(call, call->begun)));
+        /* A first look soon, and no later than the wall limit; it is counted from the start once
+         * there is one. */
+        set_deadline(call, MIN(call->begun + WATCH_AFTER, wall_end(call, call->begun)));
         return 0;
 }
 
@@ -342,6 +355,9 @@ static void expire_running(struct call *call, uint64_t now)
         uint64_t started = atomic_load(&call->box.box.page->started);
         uint64_t end = started ? wall_end(call, started) : call->begun + SETUP_LIMIT;
 
+        if (!call->watched)
+                box_watch(&call->box.box);
+        call->watched = true;
         if (!box_fence(FENCE_DEADLINE))
                 end = LOOP_NEVER;
         if (now < end) /* whether it has started shows only when one looks */
@@ -423,6 +439,7 @@ void call_free(struct call *call)
         for (size_t i = 0; i < ARRAY_SIZE(watches); i++)
                 loop_unwatch(call->loop, watches[i]);
         loop_remove_timer(call->loop, &call->timer);
+        end_output(call);
         for (int i = 0; i < 2; i++)
                 call_output_free(call, &call->streams[i]);
         input_close(&call->input);

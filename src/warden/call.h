@@ -58,9 +58,11 @@ struct call {
         struct timer timer;
         struct input input;
         struct call_stream streams[2];
+        int box_ends[2]; /* of their pipes, as long as the box has them */
         uint64_t begun;
         uint64_t deadline;  /* of whatever comes next */
         uint64_t cancel_at; /* when patience with a program that was asked to go is over */
+        bool watched;       /* init has been told to look at the tree */
         bool ended;         /* init has reported, or is dead */
         bool forced;        /* by a limit, or by the caller */
         enum reason forced_reason;
