@@ -201,6 +201,7 @@ int box_make(const struct plan *plan, const struct box_ends *ends, pid_t *ret_pi
                                 .control = ends->control,
                                 .start = ends->start,
                                 .ids = ids_in,
+                                .ids_end = ids_out,
                                 .warden = ends->warden,
                                 .trees = trees.fds,
                                 .root = -1,

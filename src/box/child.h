@@ -34,7 +34,8 @@ struct child {
         struct box_page *page;
         int control; /* init's end */
         int start;   /* main's end */
-        int ids;     /* readable once the warden has written the id maps */
+        int ids;     /* readable once the warden has written the id maps; ends with who makes it */
+        int ids_end; /* the other end, which a child closes first of all */
         int warden;  /* pidfd of the warden: readable when it is gone */
         int *trees;  /* one per step: copies of mounts, handed in or made by init */
         int root;    /* the new root, while it is being built */

@@ -14,6 +14,7 @@ _Noreturn void box_enter(struct child *child)
         const char failed = BOX_FAILED;
         int r;
 
+        child->ids_end = base_close(child->ids_end);
         r = box_await_place(child, &child->page->init_placed);
         if (r == 0)
                 r = box_begin(child);

@@ -71,7 +71,6 @@ int box_enter_identity(struct child *child)
         char byte;
         int r;
 
-        /* Both: the pipe's other end is open in this very process as well. */
         while (poll(fds, 2, -1) < 0 && errno == EINTR)
                 ;
         if (!(fds[0].revents & POLLIN) || read(child->ids, &byte, 1) != 1)

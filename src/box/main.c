@@ -156,6 +156,7 @@ _Noreturn void box_main(struct child *child)
 
         child->pair[0] = base_close(child->pair[0]);
         child->warden = base_close(child->warden); /* init watches it for both */
+        child->ids = -1;
         if (box_fence(FENCE_DESCRIPTORS))
                 descriptor_keep(3, (int[]){ child->pair[1], child->start, child->host_proc }, 3);
         reset_signals();

@@ -20,17 +20,20 @@ void box_signal_word(_Atomic uint32_t *word)
         syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-/* Main's wait ends with init, which takes it along; init's has to look for the warden's end. */
+/* Main's wait ends with init, which takes it along; init's has to look for the end of the warden
+ * and of its maker, which may be killed before it has said the word. */
 int box_await_word(struct child *child, _Atomic uint32_t *word)
 {
-        struct pollfd warden = { .fd = child->warden, .events = POLLIN };
+        struct pollfd fds[2] = { { .fd = child->warden, .events = POLLIN }, { .fd = child->ids } };
         struct timespec a_while = { .tv_nsec = 20 * 1000 * 1000 };
 
         while (atomic_load(word) == 0) {
                 if (syscall(SYS_futex, word, FUTEX_WAIT, 0, &a_while, NULL, 0) < 0 &&
                     errno != EAGAIN && errno != EINTR && errno != ETIMEDOUT)
                         return step_failed(child, "wait for the other side", NULL, errno);
-                if (atomic_load(word) == 0 && poll(&warden, 1, 0) > 0)
+                if (atomic_load(word) != 0)
+                        break;
+                if (poll(fds, 2, 0) > 0 && atomic_load(word) == 0)
                         return step_failed(child, "wait for the other side", NULL, EPIPE);
         }
         return 0;
