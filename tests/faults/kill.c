@@ -138,17 +138,26 @@ static void work(struct agent *agent, int word)
                                  load_kind_names[agent->calls[i].kind]);
 }
 
-/* The connection works again, or still. */
+/* The connection works again, or still. A box that was waiting for its call when it was struck may
+ * be the next one's; then there is one more. */
 static void work_once_more(struct agent *agent, int warden)
 {
         struct load_call *call = &agent->calls[0];
         cbx_error error = CBX_ERROR_INIT;
         char why[2048] = "";
+        bool struck;
 
-        if (load_start(&agent->load, agent->warden, LOAD_EXIT, call, &error) < 0)
-                complain(agent, "cannot start the next call", error.text);
-        else if (!load_finish(call, 0, NULL, why, sizeof(why)))
-                complain(agent, "the next call", why);
+        do {
+                bool may_be = agent->excused == 0 && damage[agent->victim].at_most == 1;
+
+                struck = false;
+                if (load_start(&agent->load, agent->warden, LOAD_EXIT, call, &error) < 0)
+                        complain(agent, "cannot start the next call", error.text);
+                else if (!load_finish(call, may_be ? damage[agent->victim].excused : 0, &struck,
+                                      why, sizeof(why)))
+                        complain(agent, "the next call", why);
+                agent->excused += struck;
+        } while (struck);
         if ((cbx_warden_pid(agent->warden) != warden) != damage[agent->victim].renewed)
                 complain(agent, "the next call", "has the wrong warden");
 }
