@@ -61,10 +61,9 @@ static enum host_role role_below(const struct host_process *parent,
                                  const struct host_process *process)
 {
         switch (parent->role) {
-        case HOST_WARDEN: /* a child that is no nursery was inherited: a maker or an init */
-                if (strcmp(process->name, "callbox-nursery") == 0)
-                        return HOST_NURSERY;
-                return strcmp(process->name, "callbox-maker") == 0 ? HOST_MAKER : HOST_INIT;
+        case HOST_WARDEN: /* the nursery, named or not yet; or an init that lost its maker, which
+                           * has that one's name */
+                return strcmp(process->name, "callbox-maker") == 0 ? HOST_INIT : HOST_NURSERY;
         case HOST_NURSERY:
                 return HOST_MAKER;
         case HOST_MAKER:
