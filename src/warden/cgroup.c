@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "warden/cgroup.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/magic.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -119,9 +121,30 @@ static int open_parent(void)
         return TAKE_FD(group);
 }
 
+/* Groups of a warden that was killed are nobody's: its boxes ended with it. */
+static void sweep(int parent)
+{
+        int fd = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        DIR *directory = fd < 0 ? NULL : fdopendir(fd);
+        struct dirent *entry;
+        unsigned number;
+        pid_t pid;
+
+        if (!directory)
+                base_close(fd);
+        while (directory && (entry = readdir(directory)))
+                if (sscanf(entry->d_name, "callbox-%d-%u", &pid, &number) == 2 &&
+                    kill(pid, 0) < 0 && errno == ESRCH)
+                        (void)unlinkat(parent, entry->d_name, AT_REMOVEDIR);
+        if (directory)
+                closedir(directory);
+}
+
 void cgroup_parent_open(struct cgroup_parent *parent)
 {
         parent->fd = open_parent();
+        if (parent->fd >= 0)
+                sweep(parent->fd);
 }
 
 void cgroup_parent_close(struct cgroup_parent *parent)

@@ -83,7 +83,7 @@ static int make_box(struct maker *maker, int cgroup, struct box *box, int *ret_p
         return r;
 }
 
-static bool serve(struct maker *maker, int cgroup)
+static bool serve(struct maker *maker, int cgroup, bool lost)
 {
         _cleanup_pack_ struct pack pack = PACK_INIT;
         cbx_error error = CBX_ERROR_INIT;
@@ -94,7 +94,10 @@ static bool serve(struct maker *maker, int cgroup)
         /* What a path led to when the plan was made may have been replaced since. */
         if (!plan_is_current(maker->plan) && !make_plan(maker))
                 return false;
-        r = make_box(maker, cgroup, &box, &page, &error);
+        if (lost) /* never outside the group that was made for it */
+                r = error_set(&error, -EMFILE, "cgroup", "a maker has no descriptors left");
+        else
+                r = make_box(maker, cgroup, &box, &page, &error);
         if (r < 0) {
                 wire_pack_error(&pack, &error);
                 r = wire_send_packed(maker->socket, WIRE_BOX, &pack, NULL, 0, 0);
@@ -129,7 +132,7 @@ static _Noreturn void maker_main(struct maker *maker, struct wire_message *reque
                 _cleanup_message_ struct wire_message message = WIRE_MESSAGE_INIT;
 
                 on = wire_receive(maker->socket, &room, WIRE_REQUEST_MAX, 0, &message) > 0 &&
-                     message.type == WIRE_MAKE && serve(maker, message.fds[0]);
+                     message.type == WIRE_MAKE && serve(maker, message.fds[0], message.lost);
         }
         (void)request; /* holds what the policy points to */
         _exit(0);
