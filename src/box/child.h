@@ -46,6 +46,7 @@ struct child {
         int pair[2];                  /* between init and main: carries the notifier */
         int notifier;                 /* init: refused calls arrive here */
         pid_t main;                   /* init: main's pid */
+        bool alone;                   /* init: nobody else is left */
         bool unhurried;               /* prepared with nobody waiting for it */
         bool spread;                  /* worth moving main to another processor */
         unsigned long processors[16]; /* that the warden may use */

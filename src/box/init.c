@@ -34,7 +34,8 @@ static void note_status(struct child *child, pid_t pid, int status)
 
 /*
  * The end: nothing that main started outlives it. One kill(-1) suffices: the kernel sends it to
- * every process of the namespace at once, and a fork under way is given up.
+ * every process of the namespace at once, and a fork under way is given up. To find them it goes
+ * through all processes of the host, so an init that is alone does without.
  */
 static _Noreturn void end(struct child *child, enum box_verdict verdict)
 {
@@ -42,11 +43,11 @@ static _Noreturn void end(struct child *child, enum box_verdict verdict)
         pid_t pid;
 
         child->page->verdict = verdict;
-        if (getpid() == 1 && box_fence(FENCE_TREE_KILL))
+        if (getpid() == 1 && box_fence(FENCE_TREE_KILL) && !child->alone)
                 kill(-1, SIGKILL);
         else if (child->main > 0)
                 kill(child->main, SIGKILL);
-        if (box_fence(FENCE_TREE_KILL))
+        if (box_fence(FENCE_TREE_KILL) && !child->alone)
                 while ((pid = (pid_t)syscall(SYS_wait4, -1, &status, __WALL, NULL)) > 0 ||
                        errno == EINTR)
                         note_status(child, pid, status);
@@ -73,6 +74,8 @@ static void reap(struct child *child, int signals)
         (void)!read(signals, drained, sizeof(drained));
         while ((pid = (pid_t)syscall(SYS_wait4, -1, &status, __WALL | WNOHANG, NULL)) > 0)
                 note_status(child, pid, status);
+        /* Whoever loses its parent becomes init's child: without children it is alone. */
+        child->alone = pid < 0 && errno == ECHILD;
 }
 
 int box_start_main(struct child *child)

@@ -87,13 +87,6 @@ void call_force_end(struct call *call, enum reason reason)
         box_kill(&call->box.box);
 }
 
-/* Nobody in the box can write any more: what is in the pipes is all there will be. */
-static void end_output(struct call *call)
-{
-        for (int i = 0; i < 2; i++)
-                call->box_ends[i] = base_close(call->box_ends[i]);
-}
-
 static void stop_input(struct call *call)
 {
         if (call->spec->tty)
@@ -107,7 +100,8 @@ static void stop_input(struct call *call)
  * handed on. What the kernel still has to clear up happens after the answer. */
 void call_finish_if_over(struct call *call)
 {
-        if (call->ended && call->streams[0].source.fd < 0 && call->streams[1].source.fd < 0)
+        if (call->ended && call_output_is_over(&call->streams[0]) &&
+            call_output_is_over(&call->streams[1]))
                 over(call);
 }
 
@@ -118,7 +112,6 @@ static void ended(struct call *call)
                 return;
         call->ended = true;
         stop_input(call);
-        end_output(call);
         if (call->spec->tty) /* the rest of it, and its end */
                 call_watch(call, &call->streams[0].source, EPOLLIN);
         set_deadline(call, time_now() + (call->forced ? FLUSH_GRACE : KILL_GRACE));
@@ -183,13 +176,14 @@ static void terminal_ready(struct watch *terminal, uint32_t events)
         loop_unwatch(call->loop, terminal);
         if (master < 0)
                 return; /* init says why */
+        (void)fcntl(master, F_SETFL, fcntl(master, F_GETFL) | O_NONBLOCK);
         if (call_output_open(call, 0, master) < 0) {
-                base_close(master);
                 call_force_end(call, REASON_INTERNAL);
                 return;
         }
         call->input_source =
                 (struct watch){ .fd = call->spec->stdin_fd, .ready = typed, .owner = call };
+        call_watch(call, &call->streams[0].source, EPOLLIN);
         call_watch(call, &call->input_source, EPOLLIN);
 }
 
@@ -224,35 +218,27 @@ static void init_gone(struct watch *init, uint32_t events)
         tell(call);
 }
 
-/* The box's user may open its own standard descriptors again, by /dev/stdout and the like. For
- * pipes of ours alone: what has a name on the host stays whose it is. */
-static void give_to_box(struct call *call, int fd)
+/* Take the streams that the box came with, or make them; `ret_input` is the box's stdin. */
+static int open_streams(struct call *call, int *ret_input)
 {
-        if (call->plan->privileged)
-                (void)!fchown(fd, call->plan->host_uid, call->plan->host_gid);
-}
+        const struct call_spec *spec = call->spec;
+        int r = prepared_open_streams(&call->box, call->plan);
 
-static int open_pipes(int box_ends[3], struct call *call)
-{
-        for (int i = 0; i < 2; i++) {
-                int pipe[2], r;
-
-                if (pipe2(pipe, O_CLOEXEC) < 0)
-                        return -errno;
-                give_to_box(call, pipe[1]);
-                box_ends[i + 1] = pipe[1];
-                r = call_output_open(call, i, pipe[0]);
-                if (r < 0) {
-                        base_close(pipe[0]);
-                        return r;
-                }
+        for (int i = 0; r == 0 && i < 2; i++) {
+                call->box_ends[i] = TAKE_FD(call->box.output[i][1]);
+                r = call_output_open(call, i, TAKE_FD(call->box.output[i][0]));
         }
-        box_ends[0] = input_open(&call->input, call->spec->stdin_fd, call->spec->stdin_data,
-                                 call->spec->stdin_length);
-        if (box_ends[0] < 0)
-                return box_ends[0];
+        if (r < 0)
+                return r;
+        if (!spec->stdin_data && spec->stdin_fd < 0) {
+                *ret_input = TAKE_FD(call->box.nothing);
+                return 0;
+        }
+        *ret_input = input_open(&call->input, spec->stdin_fd, spec->stdin_data, spec->stdin_length);
+        if (*ret_input < 0)
+                return *ret_input;
         if (call->input.box >= 0) /* else it is the host's /dev/null */
-                give_to_box(call, box_ends[0]);
+                prepared_give(call->plan, *ret_input);
         return 0;
 }
 
@@ -268,20 +254,15 @@ static int start_box(struct call *call, cbx_error *error)
                 .columns = spec->columns,
                 .limits = spec->limits,
         };
-        int ends[3] = { -1, -1, -1 }, r = 0;
+        _cleanup_fd_ int input = -1;
+        int r = spec->tty ? 0 : open_streams(call, &input);
 
-        if (!spec->tty)
-                r = open_pipes(ends, call);
         if (r < 0)
-                error_set(error, r, "", "cannot make a pipe: %s", strerror(-r));
-        else
-                r = box_start(&call->box.box, &particulars, ends, error);
+                return error_set(error, r, "", "cannot make a pipe: %s", strerror(-r));
         /* Of the pipes' other ends a copy is kept until init has reported: their end would wake
          * this process while the program is still on its way out. */
-        base_close(ends[0]);
-        call->box_ends[0] = ends[1];
-        call->box_ends[1] = ends[2];
-        return r;
+        return box_start(&call->box.box, &particulars,
+                         (int[]){ input, call->box_ends[0], call->box_ends[1] }, error);
 }
 
 static void watch_box(struct call *call)
@@ -295,6 +276,8 @@ static void watch_box(struct call *call)
         call->input_source = (struct watch){ .fd = -1, .ready = input_ready, .owner = call };
         call_watch(call, &call->control, EPOLLIN);
         call_watch(call, &call->init, EPOLLIN);
+        for (int i = 0; i < 2; i++)
+                call_watch(call, &call->streams[i].source, EPOLLIN);
         if (call->spec->tty) {
                 call->terminal =
                         (struct watch){ .fd = box->start, .ready = terminal_ready, .owner = call };
@@ -439,9 +422,10 @@ void call_free(struct call *call)
         for (size_t i = 0; i < ARRAY_SIZE(watches); i++)
                 loop_unwatch(call->loop, watches[i]);
         loop_remove_timer(call->loop, &call->timer);
-        end_output(call);
-        for (int i = 0; i < 2; i++)
+        for (int i = 0; i < 2; i++) {
+                base_close(call->box_ends[i]);
                 call_output_free(call, &call->streams[i]);
+        }
         input_close(&call->input);
         /* A stuck process would make reaping wait for it: leave it to the kernel. */
         if (call->report->kill_pending)

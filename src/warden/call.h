@@ -43,6 +43,7 @@ struct call_stream {
         struct watch source, target;
         struct sink sink;
         struct output *output; /* in the report */
+        bool finished;         /* all that was written has been read */
         bool held;             /* half a character that the next read completes */
         char *pending;         /* read, kept, not yet forwarded */
         size_t pending_at, pending_length;
@@ -58,7 +59,7 @@ struct call {
         struct timer timer;
         struct input input;
         struct call_stream streams[2];
-        int box_ends[2]; /* of their pipes, as long as the box has them */
+        int box_ends[2]; /* of their pipes: as long as these are open, they do not end */
         uint64_t begun;
         uint64_t deadline;  /* of whatever comes next */
         uint64_t cancel_at; /* when patience with a program that was asked to go is over */
@@ -101,8 +102,12 @@ void call_force_end(struct call *call, enum reason reason);
 void call_finish_if_over(struct call *call);
 void call_give_in(struct call *call, int code);
 
-/* call_output.c. `fd` is the box's pipe or terminal and is taken over. */
+/* call_output.c. `fd` is the box's pipe or terminal, does not block, and is taken over. */
 int call_output_open(struct call *call, int index, int fd);
+static inline bool call_output_is_over(const struct call_stream *stream)
+{
+        return stream->finished || stream->source.fd < 0;
+}
 void call_output_drain(struct call *call, struct call_stream *stream);
 void call_output_close(struct call *call, struct call_stream *stream);
 void call_output_free(struct call *call, struct call_stream *stream);

@@ -121,9 +121,10 @@ static bool read_some(struct watch *source)
         if (n < 0 && errno == EINTR)
                 return true;
         if (n < 0 && errno == EAGAIN) {
-                /* Nobody of the box is left: what is not there now does not come. */
-                if (call->dead)
-                        call_output_close(call, stream);
+                /* Nobody of the box is left: what is not there now does not come. A terminal says
+                 * so by itself. */
+                stream->finished = call->dead || (call->ended && !call->spec->tty);
+                call_finish_if_over(call);
                 return false;
         }
         if (n <= 0 && call->spec->tty && !call->ended) {
@@ -193,8 +194,6 @@ int call_output_open(struct call *call, int index, int fd)
         stream->output = &call->report->output[index];
         stream->source = (struct watch){ .fd = fd, .ready = readable, .owner = call };
         stream->target = (struct watch){ .fd = -1, .ready = writable, .owner = call };
-        (void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
-        call_watch(call, &stream->source, EPOLLIN);
         if (output->message)
                 return sink_open_messages(&stream->sink, output->forward, index);
         sink_open(&stream->sink, output->forward);

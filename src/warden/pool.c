@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "warden/pool.h"
 
+#include <malloc.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -297,6 +298,7 @@ static void take_box(struct pool *pool, struct wire_message *message)
                 hand_out(box, taker);
                 return;
         }
+        (void)prepared_open_streams(&box->prepared, &pool->plan->plan); /* else the call tries */
         STAILQ_INSERT_TAIL(&pool->boxes, box, link);
         pool->n_boxes++;
 }
@@ -347,6 +349,8 @@ static void look(struct timer *timer, uint64_t now)
         if (pool->taken == 0) {
                 pool->target /= 2;
                 drop_boxes(pool, pool->target);
+                if (pool->idle == 0)
+                        (void)malloc_trim(0); /* what many calls at once have needed */
                 if (++pool->idle >= IDLE_MAX && pool->n_takers == 0 && pool->n_asked == 0) {
                         close_maker(pool);
                         pool->pools->sweep = true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A box that waits for its call, with the control group it lives in. */
+/* A box that waits for its call, with the control group it lives in and its streams. */
 #ifndef WARDEN_PREPARED_H
 #define WARDEN_PREPARED_H
 
@@ -9,18 +9,25 @@
 struct prepared {
         struct box box;
         struct cgroup cgroup;
+        /* What most calls need, made when there is time: pipes for its output, nothing as input. */
+        int output[2][2]; /* read end, write end */
+        int nothing;
 };
 
 #define PREPARED_INIT                                                                              \
         {                                                                                          \
-                .box = BOX_INIT, .cgroup = CGROUP_INIT                                             \
+                .box = BOX_INIT, .cgroup = CGROUP_INIT, .output = { { -1, -1 }, { -1, -1 } },      \
+                .nothing = -1                                                                      \
         }
 
+/* The box's user may open its own standard descriptors again, by /dev/stdout and the like. For
+ * pipes of ours alone: what has a name on the host stays whose it is. */
+void prepared_give(const struct plan *plan, int fd);
+
+/* Open the streams, unless that has been done. */
+int prepared_open_streams(struct prepared *prepared, const struct plan *plan);
+
 /* The box is dead or killed. */
-static inline void prepared_free(struct prepared *prepared)
-{
-        box_free(&prepared->box);
-        cgroup_close(&prepared->cgroup);
-}
+void prepared_free(struct prepared *prepared);
 
 #endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+#include "warden/prepared.h"
+
+#include <fcntl.h>
+
+void prepared_give(const struct plan *plan, int fd)
+{
+        if (plan->privileged)
+                (void)!fchown(fd, plan->host_uid, plan->host_gid);
+}
+
+int prepared_open_streams(struct prepared *prepared, const struct plan *plan)
+{
+        for (int i = 0; i < 2; i++) {
+                int *pipe = prepared->output[i];
+
+                if (pipe[0] >= 0 || pipe[1] >= 0)
+                        continue;
+                if (pipe2(pipe, O_CLOEXEC) < 0 || fcntl(pipe[0], F_SETFL, O_NONBLOCK) < 0)
+                        return -errno;
+                prepared_give(plan, pipe[1]);
+        }
+        if (prepared->nothing < 0)
+                prepared->nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        return prepared->nothing < 0 ? -errno : 0;
+}
+
+void prepared_free(struct prepared *prepared)
+{
+        box_free(&prepared->box);
+        cgroup_close(&prepared->cgroup);
+        for (int i = 0; i < 4; i++)
+                base_close(prepared->output[i / 2][i % 2]);
+        base_close(prepared->nothing);
+        *prepared = (struct prepared)PREPARED_INIT;
+}
