@@ -136,6 +136,49 @@ def options():
     check(b"cannot be used with --warden" in result.err, f"the text: {result.err}")
 
 
+HELLO = struct.pack("=IIQQ", 1, 0, 8, 1)
+
+
+@harness.for_people("a box cannot give orders to the warden whose socket lies in its workspace")
+def order_from_box(user):
+    with SharedWarden(user=user) as warden:
+        script = (
+            "import socket, sys\n"
+            f"for n in range(50):\n"
+            "  s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n"
+            "  s.settimeout(20)\n"
+            "  try:\n"
+            f"    s.connect({warden.path!r}); s.send({HELLO!r}); answer = s.recv(100)\n"
+            "  except OSError: answer = b''\n"
+            "  if answer: print('answered'); break\n"
+            "else: print('refused')\n"
+        )
+        outside = harness.execute(harness.as_user([sys.executable, "-c", script]) if user else [sys.executable, "-c", script])
+        equal(outside.out, b"answered\n", f"the same outside of a box: {outside.err}")
+        inside = warden.run("python3", "-c", script, options=["--workspace", str(warden.directory)], user=user)
+        equal(inside.out, b"refused\n", f"inside: {inside.err}")
+
+
+@harness.case("a warden that comes after another one keeps its socket")
+def successor():
+    for number in range(8):
+        with SharedWarden() as first:
+            caller = subprocess.Popen([CALLBOX, "run", "--warden", first.path, "--", "sh", "-c", "echo up; sleep 1000"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+            caller.stdout.readline()
+            first.process.terminate()
+            harness.wait_until(lambda: not first.listens(), 10 * SLOW, 0.0005)
+            time.sleep(number / 1000)
+            second = subprocess.Popen([CALLBOX, "warden", "--socket", first.path], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            caller.wait(20 * SLOW)
+            caller.stdout.close()
+            first.process.wait(20 * SLOW)
+            try:
+                if second.poll() is None:  # it may have found the first one still there
+                    check(harness.wait_until(first.listens, 10 * SLOW), "its socket is gone")
+            finally:
+                harness.end(second)
+
+
 # ---- Whose turn it is --------------------------------------------------------------------------
 
 
@@ -225,6 +268,130 @@ def backpressure():
     warden.close()
 
 
+@harness.case("a policy whose maker hangs holds up nobody else")
+def slow_maker():
+    slow, quick = LIBRARY.policy({"limits": {"wall": 20}}), LIBRARY.policy()
+    with SharedWarden() as shared_warden:
+        one, other = LIBRARY.warden(socket=shared_warden.path), LIBRARY.warden(socket=shared_warden.path)
+        equal(other.run(quick, ["true"])["code"], 0, "a first call")
+        equal(one.run(slow, ["true"])["code"], 0, "a first call of the other")
+        stopped = children(children(shared_warden.process.pid)[0])[-1]  # of the policy that came last
+        os.kill(stopped, signal.SIGSTOP)
+        try:
+            waiting = [one.start(slow, ["true"]) for _ in range(40)]
+            began = time.monotonic()
+            for _ in range(20):
+                equal(other.run(quick, ["true"])["code"], 0, "a call beside it")
+            check(time.monotonic() - began < 8 * SLOW, "it waits for the other's maker")
+        finally:
+            os.kill(stopped, signal.SIGCONT)
+        for call in waiting:
+            equal(call.wait()["code"], 0, "a call that waited")
+            call.free()
+        one.close()
+        other.close()
+
+
+@harness.case("calls that wait for a box when the host changes get one")
+def outdated_while_waiting():
+    shown = SCRATCH.directory(False) / "shown"
+    shown.mkdir()
+    (shown / "f").write_text("old")
+    policy = LIBRARY.policy({"files": {"read": [str(shown)]}})
+    warden = own_warden()
+    equal(warden.run(policy, ["cat", str(shown / "f")])["output"], b"old", "before")
+    stopped = children(children(warden.pid)[0])[-1]
+    os.kill(stopped, signal.SIGSTOP)
+    try:
+        calls = [warden.start(policy, ["cat", str(shown / "f")]) for _ in range(5)]
+        shown.rename(shown.with_name("away"))
+        shown.mkdir()
+        (shown / "f").write_text("new")
+        calls.append(warden.start(policy, ["cat", str(shown / "f")]))
+        time.sleep(0.1)
+    finally:
+        os.kill(stopped, signal.SIGCONT)
+    reports = [call.wait() for call in calls]
+    equal([r["code"] for r in reports], [0] * 6, f"codes: {[r['text'] for r in reports]}")
+    equal(reports[-1]["output"], b"new", "what the last one sees")
+    for call in calls:
+        call.free()
+    warden.close()
+
+
+@harness.case("a request that is too large is refused alone", alone=True)
+def too_large():
+    policy = LIBRARY.policy()
+    warden = own_warden()
+    innocent = warden.start(policy, ["sh", "-c", "echo up; sleep 1000"], output_mode=library.EVENTS)
+    select.select([innocent], [], [], 20 * SLOW)
+    equal(innocent.step()[1], b"up\n", "a call that runs")
+    before = os.environ.get("TERM")
+    os.environ["TERM"] = "x" * (5 << 20)
+    try:
+        warden.run(policy, ["true"])
+        raise Failed("it was not refused")
+    except library.CallboxError as error:
+        equal(error.code, -7, f"E2BIG: {error}")
+    finally:
+        os.environ.pop("TERM")
+        if before is not None:
+            os.environ["TERM"] = before
+    equal(warden.run(policy, ["true"])["code"], 0, "the next call")
+    equal(innocent.step()[0], library.EVENT_NONE, "the call that runs")
+    innocent.kill()
+    equal(innocent.wait()["reason"], "cancelled", "its end")
+    innocent.free()
+    warden.close()
+
+
+@harness.case("freeing a call ends it, and closing a warden too, though a forked child has the sockets", alone=True)
+def forked():
+    token = f"forked-{os.getpid()}-{random.getrandbits(32):x}"
+    policy = LIBRARY.policy()
+    for close_warden in (False, True):
+        warden = own_warden()
+        pid, call = warden.pid, warden.start(policy, ["sh", "-c", "echo up; sleep 1000", token], output_mode=library.EVENTS)
+        select.select([call], [], [], 20 * SLOW)
+        child = os.fork()
+        if child == 0:
+            time.sleep(60)
+            os._exit(0)
+        try:
+            if not close_warden:
+                call.free()
+                check(harness.wait_until(lambda: not harness.processes_with(token), 10 * SLOW), "the call goes on")
+            warden.close()
+            check(harness.wait_until(lambda: not harness.processes_with(token), 10 * SLOW), "the call goes on")
+            check(harness.wait_until(lambda: not os.path.exists(f"/proc/{pid}/maps"), 10 * SLOW), "the warden goes on")
+        finally:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+        call.free()
+
+
+@harness.case("what is no struct, or not there, is refused and harms nothing")
+def nothing_there():
+    policy = LIBRARY.policy()
+    warden = own_warden()
+    call = LIBRARY.c.cbx_start
+    spec = library.Spec(size=library.ctypes.sizeof(library.Spec), argv=library.strings(["true"]))
+    found = library.c_void_p()
+    for arguments in ((None, policy, library.byref(spec)), (warden.handle, None, library.byref(spec)), (warden.handle, policy, None)):
+        error = LIBRARY.error()
+        equal(call(*arguments, library.byref(found), library.byref(error)), -22, "EINVAL")
+        check(b"NULL" in error.text, f"the text: {error.text}")
+    wild = library.Report(size=0x5A5A5A5A5A5A5A5A)
+    equal(LIBRARY.c.cbx_run(warden.handle, policy, library.byref(spec), library.byref(wild), None), -22, "a wild size")
+    for name, value in (("output_mode", library.TO_FD), ("input_mode", 1)):
+        try:
+            warden.run(policy, ["true"], **{name: value, name.replace("mode", "fd"): 9999})
+            raise Failed("a bad descriptor is taken")
+        except library.CallboxError as error:
+            equal(error.where, name.replace("mode", "fd"), str(error))
+    warden.close()
+
+
 # ---- What one call can see of another ----------------------------------------------------------
 
 
@@ -246,6 +413,10 @@ def leaks(user):
         for _ in range(6):
             check(b"started" in warden.run("sh", "-c", leave, user=user).out, "the call that leaves things")
             equal(warden.run("sh", "-c", look, user=user).out, before, "what the next one finds")
+
+
+def children(pid):
+    return [int(p) for p in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def descendants(pid):

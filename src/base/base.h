@@ -98,6 +98,10 @@ int buffer_printf(struct buffer *buffer, const char *format, ...) PRINTF_LIKE(2,
 
 int fd_write_all(int fd, const void *data, size_t length);
 
+/* The same to a memory file: one that is larger than the process may make is an error, not a
+ * signal. */
+int fd_write_memory(int fd, const void *data, size_t length);
+
 /* Read a whole file of at most `limit` bytes; NUL-terminated, the length in ret_length. -EFBIG
  * when it is longer. */
 int file_read(int dirfd, const char *path, size_t limit, char **ret_data, size_t *ret_length);

@@ -2,6 +2,7 @@
 /* Descriptors and whole files. */
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <string.h>
 
 #include "base/base.h"
@@ -38,6 +39,22 @@ int fd_write_all(int fd, const void *data, size_t length)
                 length -= (size_t)n;
         }
         return 0;
+}
+
+int fd_write_memory(int fd, const void *data, size_t length)
+{
+        struct timespec none = { 0 };
+        sigset_t too_large, before;
+        int r;
+
+        sigemptyset(&too_large);
+        sigaddset(&too_large, SIGXFSZ);
+        (void)pthread_sigmask(SIG_BLOCK, &too_large, &before);
+        r = fd_write_all(fd, data, length);
+        if (r == -EFBIG && sigismember(&before, SIGXFSZ) == 0)
+                (void)sigtimedwait(&too_large, NULL, &none);
+        (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+        return r;
 }
 
 /* Read to the end, or one byte past the limit, which tells that there is more. */

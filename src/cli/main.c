@@ -76,6 +76,7 @@ int main(int argc, char **argv)
         if (fd_reserve_stdio() < 0)
                 return cli_fail("cannot open /dev/null: %s", strerror(errno));
         signal(SIGPIPE, SIG_IGN);
+        signal(SIGXFSZ, SIG_IGN); /* a file that is too large is an error */
         if (argc < 2) {
                 fputs(help, stderr);
                 return EXIT_CALLBOX;

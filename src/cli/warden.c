@@ -155,9 +155,9 @@ int cli_warden(int argc, char **argv)
         if (r != 0)
                 return r;
         here = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC); /* the path may be relative */
+        settings.server.path = settings.path;
+        settings.server.directory = here;
         r = chdir("/") < 0 ? -errno : server_run(&settings.server, &error);
-        if (settings.path)
-                (void)unlinkat(here, settings.path, 0);
         if (r < 0 && error.code < 0)
                 cli_print_error(&error);
         return r < 0 ? EXIT_CALLBOX : 0;

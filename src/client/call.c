@@ -15,7 +15,11 @@ cbx_call *cbx_call_free(cbx_call *call)
 {
         if (!call)
                 return NULL;
-        base_close(call->socket); /* if it still runs, the warden ends it */
+        /* If it still runs, the warden ends it; also where a child of this process has the socket.
+         */
+        if (call->socket >= 0)
+                (void)shutdown(call->socket, SHUT_RDWR);
+        base_close(call->socket);
         wire_message_free(&call->message);
         report_free(&call->report);
         cbx_policy_unref(call->policy);
@@ -59,7 +63,7 @@ int client_open_call(cbx_policy *policy, const char *id, cbx_call **ret_call, in
 static int input_file(const void *data, size_t length)
 {
         _cleanup_fd_ int fd = memfd_create("callbox-input", MFD_CLOEXEC);
-        int r = fd < 0 ? -errno : fd_write_all(fd, data, length);
+        int r = fd < 0 ? -errno : fd_write_memory(fd, data, length);
 
         if (r == 0 && lseek(fd, 0, SEEK_SET) < 0)
                 r = -errno;
@@ -77,6 +81,12 @@ int cbx_start(cbx_warden *warden, cbx_policy *policy, const cbx_spec *spec, cbx_
         char *shell[4];
         cbx_call *call = NULL;
 
+        if (!warden || !policy || !spec)
+                return error_set(error, -EINVAL,
+                                 !warden   ? "warden"
+                                 : !policy ? "policy"
+                                           : "spec",
+                                 "is NULL");
         r = client_read_spec(spec, policy, &known, shell, &asked, error);
         if (r < 0)
                 return r;
@@ -115,6 +125,8 @@ int cbx_prepare(cbx_warden *warden, cbx_policy *policy, cbx_error *error)
         cbx_call *call = NULL;
         int r;
 
+        if (!warden || !policy)
+                return error_set(error, -EINVAL, !warden ? "warden" : "policy", "is NULL");
         r = client_open_call(policy, NULL, &call, &theirs, error);
         if (!call)
                 return r;
@@ -187,7 +199,7 @@ int cbx_step(cbx_call *call, cbx_event *event, cbx_error *error)
 {
         cbx_event found = CBX_EVENT_INIT;
 
-        if (event->size < sizeof(found))
+        if (!event || event->size < sizeof(found) || event->size > CLIENT_STRUCT_MAX)
                 return error_set(error, -EINVAL, "event",
                                  "cbx_event is not initialised with CBX_EVENT_INIT");
         if (call->ended || (hear(call, false) && call->ended)) {
@@ -206,7 +218,7 @@ int cbx_step(cbx_call *call, cbx_event *event, cbx_error *error)
 
 static int check_report(const cbx_report *report, cbx_error *error)
 {
-        if (report->size < sizeof(*report))
+        if (!report || report->size < sizeof(*report) || report->size > CLIENT_STRUCT_MAX)
                 return error_set(error, -EINVAL, "report",
                                  "cbx_report is not initialised with CBX_REPORT_INIT");
         return 0;

@@ -10,7 +10,8 @@
 
 #include "warden/wire.h"
 
-#define CLIENT_POLICIES 64 /* that one connection keeps in use; the least used one goes */
+#define CLIENT_STRUCT_MAX 65536 /* a struct of the caller's that claims more is none */
+#define CLIENT_POLICIES 64      /* that one connection keeps in use; the least used one goes */
 
 /* A policy that the warden has been told of, and under which circumstances it holds. */
 struct client_policy {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Reading what the caller hands in: structs of whatever age, and the spec of a call. */
-#include <math.h>
+#include <fcntl.h>
 #include <string.h>
 
 #include "client/client.h"
@@ -11,7 +11,7 @@ int client_read_struct(const char *what, const void *from, size_t least, void *t
         size_t theirs;
 
         memcpy(&theirs, from, sizeof(theirs));
-        if (theirs < least)
+        if (theirs < least || theirs > CLIENT_STRUCT_MAX)
                 return error_set(error, -EINVAL, what, "%s is not initialised with its INIT macro",
                                  what);
         for (size_t i = size; i < theirs; i++)
@@ -54,6 +54,40 @@ static int check_modes(const cbx_spec *spec, cbx_error *error)
                 return error_set(error, -EINVAL, "errors_mode", "%d %s", spec->errors_mode, text);
         if (!spec->input && spec->input_length > 0)
                 return error_set(error, -EINVAL, "input", "is NULL, but has a length");
+        return 0;
+}
+
+/* A descriptor that is not open would only show as a failure to ask. */
+static int check_descriptor(bool used, int fd, const char *field, cbx_error *error)
+{
+        if (used && fcntl(fd, F_GETFL) < 0)
+                return error_set(error, -EBADF, field, "%d is no open descriptor", fd);
+        return 0;
+}
+
+static int check_descriptors(const cbx_spec *spec, cbx_error *error)
+{
+        int r = check_descriptor(spec->input_mode == CBX_FROM_FD, spec->input_fd, "input_fd",
+                                 error);
+
+        if (r == 0)
+                r = check_descriptor(spec->output_mode == CBX_TO_FD, spec->output_fd, "output_fd",
+                                     error);
+        if (r == 0)
+                r = check_descriptor(spec->errors_mode == CBX_TO_FD, spec->errors_fd, "errors_fd",
+                                     error);
+        return r;
+}
+
+/* It comes back in a report, which is JSON. */
+static int check_id(const char *id, cbx_error *error)
+{
+        _cleanup_json_ json_t *json = id ? json_string(id) : NULL;
+
+        if (id && !*id)
+                return error_set(error, -EINVAL, "id", "must not be empty");
+        if (id && !json)
+                return error_set(error, -EINVAL, "id", "is no UTF-8 text");
         return 0;
 }
 
@@ -112,8 +146,10 @@ int client_read_spec(const cbx_spec *spec, const cbx_policy *policy, cbx_spec *r
                 r = check_modes(room, error);
         if (r == 0)
                 r = check_variables(room->environment, error);
-        if (r == 0 && room->id && !*room->id)
-                r = error_set(error, -EINVAL, "id", "must not be empty");
+        if (r == 0)
+                r = check_descriptors(room, error);
+        if (r == 0)
+                r = check_id(room->id, error);
         if (r == 0 && room->cwd && room->cwd[0] != '/')
                 r = error_set(error, -EINVAL, "cwd", "must be an absolute path");
         if (r == 0)

@@ -175,6 +175,8 @@ static int greet(cbx_warden *warden, cbx_error *error)
 
 static void disconnect(cbx_warden *warden)
 {
+        if (warden->socket >= 0) /* also where a child of this process has it */
+                (void)shutdown(warden->socket, SHUT_RDWR);
         warden->socket = base_close(warden->socket);
         warden->pid = -ENOTCONN;
         for (size_t i = 0; i < CLIENT_POLICIES; i++)
@@ -317,6 +319,8 @@ static int introduce(cbx_warden *warden, cbx_policy *policy, struct wire_policy 
         asked->text = text;
         asked->length = strlen(text);
         wire_pack_policy(&pack, asked);
+        if (pack.buffer.length > WIRE_REQUEST_MAX)
+                return -E2BIG;
         r = wire_send_packed(warden->socket, WIRE_POLICY, &pack, NULL, 0, 0);
         if (r < 0)
                 return r;
@@ -362,7 +366,7 @@ int client_request(cbx_warden *warden, cbx_policy *policy, bool explain, enum wi
         if (!environment)
                 return error_oom(error);
         if (!directory || directory[0] != '/')
-                return error_set(error, -ENOENT, "", "the current directory does not exist");
+                return error_set(error, -ENOENT, "cwd", "the current directory does not exist");
         pthread_mutex_lock(&warden->lock);
         if (warden->socket >= 0)
                 r = send_request(warden, policy, &asked, type, spec, fds, n_fds);

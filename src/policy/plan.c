@@ -4,11 +4,13 @@
 
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/magic.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 
 #include "policy/landlock_abi.h"
@@ -106,6 +108,23 @@ static char *descriptor_path(int fd)
         return strdup(path);
 }
 
+/* Does somebody else than the kernel answer for it, over a network or in user space? */
+static bool is_remote(int fd)
+{
+        static const unsigned long types[] = {
+                FUSE_SUPER_MAGIC, NFS_SUPER_MAGIC,  CIFS_SUPER_MAGIC, SMB2_SUPER_MAGIC,
+                AFS_SUPER_MAGIC,  CEPH_SUPER_MAGIC, V9FS_MAGIC,       CODA_SUPER_MAGIC,
+        };
+        struct statfs fs;
+
+        if (fstatfs(fd, &fs) < 0)
+                return true;
+        for (size_t i = 0; i < ARRAY_SIZE(types); i++)
+                if ((unsigned long)fs.f_type == types[i])
+                        return true;
+        return false;
+}
+
 int plan_add_tree(struct plan *plan, int dirfd, const char *host, const char *target, bool writable,
                   const char *where)
 {
@@ -132,6 +151,7 @@ int plan_add_tree(struct plan *plan, int dirfd, const char *host, const char *ta
         step->gid = st.st_gid;
         step->source = TAKE_PTR(source);
         step->fd = TAKE_FD(fd);
+        plan->remote |= is_remote(step->fd);
         return 0;
 }
 

@@ -81,6 +81,7 @@ struct plan {
         size_t n_steps;
         struct plan_guard *guards;
         size_t n_guards;
+        bool remote; /* it shows a file system that may not answer: looking takes its time */
         struct plan_fact *facts;
         size_t n_facts;
         short *denied; /* calls that the policy denies by name, by number */

@@ -2,21 +2,25 @@
 #include "warden/input.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 
 #define PIECE 4096
 
 static enum input_kind kind_of(int fd)
 {
+        struct statfs fs;
         struct stat st;
 
         if (fd < 0 || fstat(fd, &st) < 0)
                 return INPUT_NONE;
-        if (S_ISREG(st.st_mode))
+        /* Files of /proc may have to be waited for, like /proc/kmsg. */
+        if (S_ISREG(st.st_mode) && fstatfs(fd, &fs) == 0 && fs.f_type != PROC_SUPER_MAGIC)
                 return INPUT_FILE;
         if (S_ISFIFO(st.st_mode))
                 return INPUT_PIPE;

@@ -57,6 +57,13 @@ static void tell(struct job *job)
         leave(job);
 }
 
+void job_hang_up(struct job *job)
+{
+        if (job->socket.fd >= 0)
+                hang_up(job);
+        leave(job);
+}
+
 static void finish(struct job *job)
 {
         if (job->finished)
@@ -135,7 +142,6 @@ static void out_of_patience(struct timer *timer, uint64_t now)
 
         (void)now;
         pool_abandon(job->pool, &job->taker);
-        job->client->server->n_starting--;
         error_set(&error, -ETIMEDOUT, "init", "the box was not ready in time");
         error_hint(&error, "does a path of the policy lie on a file system that hangs?");
         fail(job, &error);
@@ -145,7 +151,6 @@ static void taken(struct pool_taker *taker, struct prepared *box, struct maker_p
 {
         struct job *job = (struct job *)((char *)taker - offsetof(struct job, taker));
 
-        job->client->server->n_starting--;
         loop_remove_timer(&job->client->server->loop, &job->patience);
         job->plan = plan;
         if (job->probing) {
@@ -161,7 +166,6 @@ static void refused(struct pool_taker *taker, const cbx_error *error)
 {
         struct job *job = (struct job *)((char *)taker - offsetof(struct job, taker));
 
-        job->client->server->n_starting--;
         loop_remove_timer(&job->client->server->loop, &job->patience);
         fail(job, error);
 }
@@ -170,7 +174,6 @@ void job_begin(struct job *job)
 {
         struct loop *loop = &job->client->server->loop;
 
-        job->client->server->n_starting++;
         job->taker = (struct pool_taker){ .taken = taken, .refused = refused };
         job->patience = (struct timer){ .expired = out_of_patience, .owner = job };
         pool_take(job->pool, &job->taker);
@@ -192,7 +195,6 @@ void job_end(struct job *job, const cbx_error *error)
         }
         if (job->taker.waiting) {
                 pool_abandon(job->pool, &job->taker);
-                job->client->server->n_starting--;
                 loop_remove_timer(&job->client->server->loop, &job->patience);
         }
         end_early(job, reason, error);
@@ -334,7 +336,8 @@ static int check_request(struct job *job, struct wire_message *message, cbx_erro
         }
         job->pool = pool_ref(policy->pool);
         r = job->probing ? 0 : read_spec(job, error);
-        if (r == 0 && client->n_queued > client->server->options.queue) {
+        if (r == 0 && client->n_running + client->n_queued >
+                              client->server->options.calls + client->server->options.queue) {
                 r = error_set(error, -EAGAIN, "", "%u calls run and %u wait: the queue is full",
                               client->n_running, client->n_queued - 1);
                 error_hint(error, "start fewer calls at once, or open the warden with a longer "

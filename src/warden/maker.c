@@ -30,6 +30,7 @@ static void pack_plan(struct pack *pack, const struct plan *plan)
         pack_number(pack, plan->host_uid);
         pack_number(pack, plan->host_gid);
         pack_number(pack, (uint64_t)plan->landlock_abi);
+        pack_number(pack, plan->remote);
         pack_text(pack, plan->start_directory);
         pack_texts(pack, (const char *const *)plan->environment);
         pack_texts(pack, (const char *const *)plan->warnings);
@@ -218,7 +219,7 @@ int nursery_ask(int nursery, const struct wire_policy *policy, int socket)
         _cleanup_pack_ struct pack pack = PACK_INIT;
 
         wire_pack_policy(&pack, policy);
-        return wire_send_packed(nursery, WIRE_POLICY, &pack, &socket, 1, 0);
+        return wire_send_packed(nursery, WIRE_POLICY, &pack, &socket, 1, MSG_DONTWAIT);
 }
 
 /* ---- The warden's side ---- */
@@ -263,6 +264,7 @@ static int unpack_plan(struct unpack *unpack, struct plan *plan)
         plan->host_uid = (uid_t)unpack_number(unpack);
         plan->host_gid = (gid_t)unpack_number(unpack);
         plan->landlock_abi = (int)unpack_number(unpack);
+        plan->remote = unpack_number(unpack);
         plan->start_directory = (char *)unpack_text(unpack);
         plan->environment = unpack_texts(unpack, SIZE_MAX - 1);
         plan->warnings = unpack_texts(unpack, SIZE_MAX - 1);

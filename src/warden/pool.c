@@ -190,7 +190,8 @@ void pool_take(struct pool *pool, struct pool_taker *taker)
 
         pool->taken++;
         pool->idle = 0;
-        if (pool->plan && !plan_facts_hold(pool->plan->plan.facts, pool->plan->plan.n_facts))
+        if (pool->plan && !pool->plan->plan.remote &&
+            !plan_facts_hold(pool->plan->plan.facts, pool->plan->plan.n_facts))
                 outdate(pool);
         while ((box = take_first(pool)) && !is_sound(box))
                 box_drop(box);
@@ -202,16 +203,18 @@ void pool_take(struct pool *pool, struct pool_taker *taker)
         taker->waiting = true;
         TAILQ_INSERT_TAIL(&pool->takers, taker, link);
         pool->n_takers++;
-        if (pool->n_asked < pool->n_takers && ask_for_box(pool, &error) < 0 &&
-            pool->n_asked < pool->n_takers) {
-                pool_abandon(pool, taker);
-                taker->refused(taker, &error);
-        }
+        /* One for each who waits: those that were asked for earlier may not be usable. */
+        while (pool->n_asked < pool->n_takers)
+                if (ask_for_box(pool, &error) < 0) {
+                        pool_abandon(pool, taker);
+                        taker->refused(taker, &error);
+                        return;
+                }
 }
 
 void pool_give_back(struct pool *pool, struct prepared *prepared, struct maker_plan *plan)
 {
-        struct pool_box *box = calloc(1, sizeof(*box));
+        struct pool_box *box = plan->plan.remote ? NULL : calloc(1, sizeof(*box));
 
         if (!box) {
                 box_kill(&prepared->box);
@@ -226,6 +229,10 @@ void pool_give_back(struct pool *pool, struct prepared *prepared, struct maker_p
 
 static void refill(struct pool *pool)
 {
+        /* The warden must not wait for a file system, so it cannot tell whether a box that shows a
+         * remote one is still good: those are made when they are asked for. */
+        if (pool->plan && pool->plan->plan.remote)
+                return;
         while (pool->maker.fd >= 0 && pool->n_boxes + pool->n_asked < pool->target + pool->n_takers)
                 if (ask_for_box(pool, NULL) < 0)
                         return;
@@ -296,6 +303,10 @@ static void take_box(struct pool *pool, struct wire_message *message)
         box->plan = maker_plan_ref(pool->plan);
         if (taker) {
                 hand_out(box, taker);
+                return;
+        }
+        if (pool->plan->plan.remote) { /* whoever asked for it has gone */
+                box_drop(box);
                 return;
         }
         (void)prepared_open_streams(&box->prepared, &pool->plan->plan); /* else the call tries */

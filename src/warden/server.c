@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
@@ -13,17 +14,25 @@
 #include <sys/wait.h>
 
 #define POLICIES_MAX 256   /* that one client may have in use */
-#define STARTING_MAX 8     /* calls that wait for a box at once; the others wait their turn */
-#define FDS_PER_CALL 12    /* at most */
+#define STARTING_MAX 8     /* calls that wait for a box of one policy; others wait their turn */
+#define FDS_PER_CALL 18    /* at most */
+#define RUNNING_RESERVE 8  /* for clients that have no call under way */
 #define FDS_RESERVED 256   /* for prepared boxes, makers and clients */
 #define PATIENCE_SECONDS 3 /* with what does not die */
 #define LEAVE_GRACE (3 * NSEC_PER_SEC)
 
 /* ---- Whose turn it is ---- */
 
+/* Has the first in the queue its turn, if it is the client's? A pool whose maker is slow holds up
+ * those who wait for it, and a server that is full leaves one call to each client. */
 static bool may_begin(const struct client *client)
 {
-        return client->n_queued > 0 && client->n_running < client->server->options.calls;
+        const struct server *server = client->server;
+        const struct job *job = TAILQ_FIRST(&client->queue);
+        unsigned most = server->running_max + (client->n_running == 0 ? RUNNING_RESERVE : 0);
+
+        return job && client->n_running < server->options.calls && server->n_running < most &&
+               (job->pool->n_boxes > 0 || job->pool->n_takers < STARTING_MAX);
 }
 
 static void begin_first(struct client *client)
@@ -49,9 +58,6 @@ static void dispatch(struct server *server)
                 any = false;
                 for (client = TAILQ_FIRST(&server->clients); client; client = next) {
                         next = TAILQ_NEXT(client, link);
-                        if (server->n_running >= server->running_max ||
-                            server->n_starting >= STARTING_MAX)
-                                return;
                         if (!may_begin(client))
                                 continue;
                         /* Next time the others come first. */
@@ -214,7 +220,7 @@ static void hear(struct watch *watch, uint32_t events)
         (void)events;
         r = wire_receive(watch->fd, &client->server->room, WIRE_REQUEST_MAX, MSG_DONTWAIT,
                          &message);
-        if (r == -EAGAIN || r == -EMFILE || r == -ENOMEM)
+        if (r == -EAGAIN || r == -EMFILE || r == -ENOMEM || r == -EFBIG)
                 return; /* whoever sent what was lost sees its socket end */
         if (r > 0)
                 r = take_message(client, &message);
@@ -224,10 +230,18 @@ static void hear(struct watch *watch, uint32_t events)
                 close_client(client, NULL);
 }
 
+/* Nobody is left to be told, whoever still holds its sockets. */
 static void process_gone(struct watch *watch, uint32_t events)
 {
+        struct client *client = watch->owner;
+        struct job *job, *next;
+
         (void)events;
-        close_client(watch->owner, NULL);
+        close_client(client, NULL);
+        for (job = TAILQ_FIRST(&client->running); job; job = next) {
+                next = TAILQ_NEXT(job, link);
+                job_hang_up(job);
+        }
 }
 
 /* A child that the client forked may hold its socket open after it has died. */
@@ -267,14 +281,28 @@ static int open_client(struct server *server, int fd)
         return 0;
 }
 
+/* Is it a process outside of any box? A box of the same user may see the socket in its workspace.
+ */
+static bool is_outside(pid_t pid)
+{
+        char path[64], theirs[64], ours[64];
+        ssize_t n, m;
+
+        snprintf(path, sizeof(path), "/proc/%d/ns/user", pid);
+        n = readlink(path, theirs, sizeof(theirs));
+        m = readlink("/proc/self/ns/user", ours, sizeof(ours));
+        return n > 0 && n == m && memcmp(theirs, ours, (size_t)n) == 0;
+}
+
 /* Only its own user, and root, may use a warden: it opens files for whoever asks. */
 static bool may_connect(int fd)
 {
         struct ucred peer;
         socklen_t length = sizeof(peer);
 
-        return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 &&
-               (peer.uid == geteuid() || peer.uid == 0);
+        if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) < 0)
+                return false;
+        return peer.uid == geteuid() ? is_outside(peer.pid) : peer.uid == 0;
 }
 
 static void accept_client(struct watch *watch, uint32_t events)
@@ -301,6 +329,9 @@ static void leave(struct server *server, const cbx_error *error)
 
         server->leaving = true;
         loop_unwatch(&server->loop, &server->listener);
+        /* As long as nobody else can listen there. */
+        if (server->listener.fd >= 0 && server->options.path)
+                (void)unlinkat(server->options.directory, server->options.path, 0);
         server->listener.fd = base_close(server->listener.fd);
         TAILQ_FOREACH(client, &server->clients, link)
         {
@@ -326,7 +357,10 @@ static void nursery_gone(struct watch *watch, uint32_t events)
         (void)events;
         loop_unwatch(&server->loop, watch);
         error_set(&error, -EPIPE, "nursery", "a process of the warden has died");
-        error_hint(&error, "the next call starts a new warden");
+        error_hint(&error, "%s",
+                   server->options.path ? "start the warden again"
+                                        : "the next call starts a new warden");
+        server->error = error;
         leave(server, &error);
 }
 
@@ -446,6 +480,7 @@ int server_run(const struct server_options *options, cbx_error *error)
 
         if (!server)
                 return error_oom(error);
+        server->error = (cbx_error)CBX_ERROR_INIT;
         r = open_server(server, options);
         while (r >= 0 && is_needed(server) && time_now() < last) {
                 r = loop_step(&server->loop, last);
@@ -454,8 +489,13 @@ int server_run(const struct server_options *options, cbx_error *error)
                 if (server->leaving && last == LOOP_NEVER)
                         last = time_now() + LEAVE_GRACE;
         }
-        if (r < 0)
+        if (r < 0) {
                 error_set(error, r, "", "the warden cannot go on: %s", strerror(-r));
+        } else if (server->error.code < 0) {
+                r = error_set(error, server->error.code, server->error.where, "%s",
+                              server->error.text);
+                error_hint(error, "%s", server->error.hint);
+        }
         pools_close(&server->pools);
         loop_close(&server->loop);
         free(server);

@@ -24,6 +24,8 @@ struct server_options {
         unsigned queue;    /* of one client behind them */
         unsigned prepared; /* boxes kept ready for one policy */
         int listener;      /* a listening socket; -1: none */
+        const char *path;  /* of that socket, to be removed in the end; NULL: not known */
+        int directory;     /* where it starts */
         int connection;    /* of the one client this warden was started for; -1: none */
 };
 
@@ -84,10 +86,10 @@ struct server {
         TAILQ_HEAD(, client) clients; /* the next to be served first */
         struct jobs dead;             /* to be freed between two rounds of the loop */
         unsigned n_running;           /* of all clients */
-        unsigned n_starting;          /* of these, without a box yet */
         int spare;                    /* a descriptor to be given up when there are no others */
         unsigned running_max;         /* what descriptors suffice for */
         bool leaving;
+        cbx_error error; /* why, if nobody asked for it */
 };
 
 /* Serve until there is nothing left to serve. Returns 0 or a negative errno with the error. */
@@ -101,6 +103,7 @@ void job_open(struct client *client, struct wire_message *message);
 void job_begin(struct job *job);
 /* End it: cancelled, or by an error of the warden's own. */
 void job_end(struct job *job, const cbx_error *error);
+void job_hang_up(struct job *job); /* nobody listens any more */
 void job_free(struct job *job);
 
 /* Called by jobs when they no longer count as running, and when they can be freed. */

@@ -4,7 +4,7 @@
 
 #include "warden/wire.h"
 
-#define TEXTS_MAX 65536
+#define TEXTS_MAX 262144
 
 /* ---- Errors ---- */
 
