@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 
 #include "policy/landlock_abi.h"
 #include "policy/syscalls.h"
@@ -125,15 +126,23 @@ static bool is_remote(int fd)
         return false;
 }
 
+/* When a file was made; 0 where its file system does not tell. */
+static uint64_t birth(const struct statx *st)
+{
+        if (!(st->stx_mask & STATX_BTIME))
+                return 0;
+        return (uint64_t)st->stx_btime.tv_sec * NSEC_PER_SEC + st->stx_btime.tv_nsec;
+}
+
 int plan_add_tree(struct plan *plan, int dirfd, const char *host, const char *target, bool writable,
                   const char *where)
 {
         _cleanup_fd_ int fd = openat(dirfd, host, O_PATH | O_CLOEXEC);
         _cleanup_free_ char *source = NULL;
         struct plan_step *step;
-        struct stat st;
+        struct statx st;
 
-        if (fd < 0 || fstat(fd, &st) < 0)
+        if (fd < 0 || statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &st) < 0)
                 return -errno;
         /* The parts of the system are opened by these very paths again. */
         source = where ? descriptor_path(fd) : strdup(host);
@@ -143,12 +152,13 @@ int plan_add_tree(struct plan *plan, int dirfd, const char *host, const char *ta
         if (!step)
                 return -ENOMEM;
         step->where = where;
-        step->directory = S_ISDIR(st.st_mode);
+        step->directory = S_ISDIR(st.stx_mode);
         step->writable = writable;
-        step->device = st.st_dev;
-        step->inode = st.st_ino;
-        step->uid = st.st_uid;
-        step->gid = st.st_gid;
+        step->device = makedev(st.stx_dev_major, st.stx_dev_minor);
+        step->inode = st.stx_ino;
+        step->born = birth(&st);
+        step->uid = st.stx_uid;
+        step->gid = st.stx_gid;
         step->source = TAKE_PTR(source);
         step->fd = TAKE_FD(fd);
         plan->remote |= is_remote(step->fd);
@@ -168,7 +178,8 @@ int plan_add_fact(struct plan *plan, const char *directory, const char *path,
         plan->facts = facts;
         fact = &facts[plan->n_facts];
         *fact = (struct plan_fact){ .device = found ? found->device : 0,
-                                    .inode = found ? found->inode : 0 };
+                                    .inode = found ? found->inode : 0,
+                                    .born = found ? found->born : 0 };
         if (path[0] == '/' ? !(fact->path = strdup(path))
                            : asprintf(&fact->path, "%s/%s", directory, path) < 0)
                 return -ENOMEM;
@@ -176,20 +187,34 @@ int plan_add_fact(struct plan *plan, const char *directory, const char *path,
         return 0;
 }
 
-static bool is_at(const char *path, dev_t device, ino_t inode)
+int plan_note(struct plan *plan, const char *path)
 {
-        struct stat st = { 0 };
+        struct plan_step found = { 0 };
+        struct statx st = { 0 };
 
-        if (fstatat(AT_FDCWD, path, &st, AT_NO_AUTOMOUNT) < 0 && errno != ENOENT &&
-            errno != ENOTDIR)
+        if (statx(AT_FDCWD, path, AT_NO_AUTOMOUNT, STATX_INO | STATX_BTIME, &st) == 0) {
+                found.device = makedev(st.stx_dev_major, st.stx_dev_minor);
+                found.inode = st.stx_ino;
+                found.born = birth(&st);
+        }
+        return plan_add_fact(plan, NULL, path, &found);
+}
+
+static bool is_at(const char *path, dev_t device, ino_t inode, uint64_t born)
+{
+        struct statx st = { 0 };
+
+        if (statx(AT_FDCWD, path, AT_NO_AUTOMOUNT, STATX_INO | STATX_BTIME, &st) < 0 &&
+            errno != ENOENT && errno != ENOTDIR)
                 return false;
-        return st.st_dev == device && st.st_ino == inode;
+        return makedev(st.stx_dev_major, st.stx_dev_minor) == device && st.stx_ino == inode &&
+               birth(&st) == born;
 }
 
 bool plan_facts_hold(const struct plan_fact *facts, size_t n)
 {
         for (size_t i = 0; i < n; i++)
-                if (!is_at(facts[i].path, facts[i].device, facts[i].inode))
+                if (!is_at(facts[i].path, facts[i].device, facts[i].inode, facts[i].born))
                         return false;
         return true;
 }
@@ -200,7 +225,7 @@ bool plan_is_current(const struct plan *plan)
                 const struct plan_step *step = &plan->steps[i];
 
                 if (step->kind == PLAN_TREE && !step->where &&
-                    !is_at(step->source, step->device, step->inode))
+                    !is_at(step->source, step->device, step->inode, step->born))
                         return false;
         }
         return plan_facts_hold(plan->facts, plan->n_facts);

@@ -43,8 +43,9 @@ struct plan_step {
         int fd;       /* O_PATH */
         dev_t device; /* what it was when it was resolved: the box refuses anything else */
         ino_t inode;  /* ... */
-        bool map;     /* make it belong to the box's own id (root only) */
-        uid_t uid;    /* its owner on the host */
+        uint64_t born;
+        bool map;  /* make it belong to the box's own id (root only) */
+        uid_t uid; /* its owner on the host */
         gid_t gid;
         uint64_t size; /* PLAN_TMPFS */
 };
@@ -66,6 +67,7 @@ struct plan_fact {
         char *path;   /* on the host, absolute */
         dev_t device; /* 0, 0: there is nothing of that name */
         ino_t inode;
+        uint64_t born; /* nanoseconds, 0 where unknown: file systems use numbers of inodes again */
 };
 
 #define PLAN_RLIMITS_MAX 16
@@ -149,6 +151,8 @@ int plan_add_tree(struct plan *plan, int dirfd, const char *host, const char *ta
 /* Note what is at a path, relative to `directory` where it is not absolute; NULL: nothing. */
 int plan_add_fact(struct plan *plan, const char *directory, const char *path,
                   const struct plan_step *found);
+/* Look at an absolute path, and note what is there. */
+int plan_note(struct plan *plan, const char *path);
 /* The environment block (plan_environment.c). */
 int plan_set_environment(struct plan *plan, const struct plan_options *options, cbx_error *error);
 

@@ -306,6 +306,29 @@ static int set_start_directory(struct plan *plan, int dirfd, const char *workspa
         return plan->start_directory ? 0 : -ENOMEM;
 }
 
+/* Something that is mounted on a name of the host's goes with that name: note what it is now. */
+static int add_mount_points(struct plan *plan)
+{
+        for (size_t i = 0; i < plan->n_steps; i++) {
+                const struct plan_step *step = &plan->steps[i], *within = NULL;
+                char path[PATH_MAX];
+
+                if (step->kind != PLAN_TREE && step->kind != PLAN_TMPFS)
+                        continue;
+                for (size_t j = i; !within && j-- > 0;)
+                        if (plan->steps[j].kind >= PLAN_TREE &&
+                            below(step->target, plan->steps[j].target))
+                                within = &plan->steps[j];
+                if (!within || within->kind != PLAN_TREE)
+                        continue;
+                snprintf(path, sizeof(path), "%s%s", within->source,
+                         below(step->target, within->target));
+                if (plan_note(plan, path) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
 int plan_add_files(struct plan *plan, const struct plan_options *options, cbx_error *error)
 {
         const cbx_policy *policy = plan->policy;
@@ -357,6 +380,8 @@ int plan_add_files(struct plan *plan, const struct plan_options *options, cbx_er
                 return r;
         qsort(plan->steps, plan->n_steps, sizeof(*plan->steps), compare_steps);
         drop_replaced(plan);
+        if (add_mount_points(plan) < 0)
+                return error_oom(error);
         if (set_start_directory(plan, dirfd, start) < 0)
                 return error_oom(error);
         return 0;

@@ -44,6 +44,7 @@ static void pack_plan(struct pack *pack, const struct plan *plan)
                 pack_text(pack, plan->facts[i].path);
                 pack_number(pack, plan->facts[i].device);
                 pack_number(pack, plan->facts[i].inode);
+                pack_number(pack, plan->facts[i].born);
         }
 }
 
@@ -282,6 +283,7 @@ static int unpack_plan(struct unpack *unpack, struct plan *plan)
                 plan->facts[i].path = (char *)unpack_text(unpack);
                 plan->facts[i].device = unpack_number(unpack);
                 plan->facts[i].inode = unpack_number(unpack);
+                plan->facts[i].born = unpack_number(unpack);
         }
         plan->n_rlimits = plan_rlimits(&plan->policy->limits, plan->rlimits);
         if (!plan->guards || !plan->facts)
