@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define TREE_MAX 4096
-#define BOX_DESCRIPTORS 3 /* that a waiting box costs its warden */
+#define BOX_DESCRIPTORS 8 /* that a waiting box costs its warden */
 
 static ssize_t read_text(const char *path, char *room, size_t size)
 {
