@@ -161,7 +161,7 @@ int plan_add_tree(struct plan *plan, int dirfd, const char *host, const char *ta
         step->gid = st.stx_gid;
         step->source = TAKE_PTR(source);
         step->fd = TAKE_FD(fd);
-        plan->remote |= is_remote(step->fd);
+        plan->remote |= where && is_remote(step->fd);
         return 0;
 }
 
