@@ -107,6 +107,7 @@ def lifetime():
         check(b"cancelled" in err, f"the text: {err}")
         check(not os.path.exists(warden.path), "the socket is left")
     with SharedWarden() as warden:
+        equal(warden.run("true").code, 0, "a call")  # by now no child of it holds the socket
         warden.process.kill()
         warden.process.wait()
         check(os.path.exists(warden.path), "a killed warden leaves its socket")
@@ -343,6 +344,20 @@ def too_large():
     equal(innocent.wait()["reason"], "cancelled", "its end")
     innocent.free()
     warden.close()
+
+
+@harness.case("a caller's limit on the size of files is an error, not its end")
+def file_size_limit():
+    script = (
+        f"import sys; sys.path.insert(0, {str(harness.REPO / 'tests')!r}); import library, resource\n"
+        f"l = library.Library({LIBRARY.c._name!r}); w = l.warden(program={CALLBOX!r}); p = l.policy()\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))\n"
+        "try: w.run(p, ['cat'], input=b'x' * 100000)\n"
+        "except library.CallboxError as error: print(error.where, error.code)\n"
+        "print(w.run(p, ['cat'], input=b'fits')['output'])\n"
+    )
+    result = harness.execute([sys.executable, "-c", script])
+    equal((result.out, result.code), (b"input -27\nb'fits'\n", 0), f"what it says: {result.err}")
 
 
 @harness.case("freeing a call ends it, and closing a warden too, though a forked child has the sockets", alone=True)

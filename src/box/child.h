@@ -7,6 +7,8 @@
 #ifndef BOX_CHILD_H
 #define BOX_CHILD_H
 
+#include <sys/syscall.h>
+
 #include "box/box.h"
 #include "box/descriptor.h"
 #include "box/fences.h"
@@ -74,6 +76,19 @@ static inline char *text_number(char *to, uint64_t value)
                 *to++ = digits[--n];
         *to = '\0';
         return to;
+}
+
+/* Give a signal its default meaning again; not by the C library, which keeps two to itself. */
+static inline void signal_default(int number)
+{
+        struct {
+                void *handler;
+                unsigned long flags;
+                void *restorer;
+                uint64_t mask;
+        } standard = { 0 };
+
+        syscall(SYS_rt_sigaction, number, &standard, NULL, sizeof(standard.mask));
 }
 
 /* Note what failed, for the warden to put into words. The first failure stays. */

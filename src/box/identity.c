@@ -20,24 +20,11 @@ static int offer_to_oom_killer(struct child *child)
         return 0;
 }
 
-/* A caller that lets the kernel reap for it does so for itself: init has to see its children end.
- */
-static void reap_again(void)
-{
-        struct {
-                void *handler;
-                unsigned long flags;
-                void *restorer;
-                uint64_t mask;
-        } standard = { 0 };
-
-        syscall(SYS_rt_sigaction, SIGCHLD, &standard, NULL, sizeof(standard.mask));
-}
-
 /* What is done while this process is still the caller. */
 int box_begin(struct child *child)
 {
-        reap_again();
+        /* A caller may let the kernel reap for it: init has to see its children end. */
+        signal_default(SIGCHLD);
         if (child->plan->wipe)
                 memset(child->plan->wipe, 0, child->plan->wipe_length);
         child->host_proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);

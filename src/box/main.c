@@ -17,15 +17,8 @@
 /* Signals as a program expects to find them, but all blocked until it is there. */
 static void reset_signals(void)
 {
-        struct {
-                void *handler;
-                unsigned long flags;
-                void *restorer;
-                uint64_t mask;
-        } standard = { 0 };
-
         for (int n = 1; n <= SIGNALS; n++)
-                syscall(SYS_rt_sigaction, n, &standard, NULL, sizeof(standard.mask));
+                signal_default(n);
 }
 
 static void unblock_signals(void)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Calls: started, watched, ended. */
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -168,7 +169,7 @@ static void report_loss(cbx_call *call, int code)
                                    "new warden where there is none");
 }
 
-/* Take one message. Returns 1 for one, 0 for none now; with `wait` there is always one. */
+/* Take one message. Returns 1 for one, 0 for none yet. */
 static int hear(cbx_call *call, bool wait)
 {
         int r;
@@ -176,8 +177,12 @@ static int hear(cbx_call *call, bool wait)
         wire_message_free(&call->message);
         r = wire_receive(call->socket, &call->room, WIRE_REPORT_MAX, wait ? 0 : MSG_DONTWAIT,
                          &call->message);
-        if (r == -EAGAIN)
+        if (r == -EAGAIN) {
+                /* An event loop may have made the socket one that does not block. */
+                if (wait)
+                        (void)poll(&(struct pollfd){ .fd = call->socket, .events = POLLIN }, 1, -1);
                 return 0;
+        }
         if (r > 0 && (call->message.type == WIRE_OUTPUT || call->message.type == WIRE_ERRORS))
                 return 1;
         if (r > 0 && call->message.type == WIRE_REPORT) {

@@ -51,7 +51,7 @@ int client_read_struct(const char *what, const void *from, size_t least, void *t
 int client_read_spec(const cbx_spec *spec, const cbx_policy *policy, cbx_spec *room, char *shell[4],
                      struct wire_spec *ret, cbx_error *error);
 
-/* Send a request that needs a policy; `add` writes what follows its id (warden.c). */
+/* Send a request that needs a policy, and a spec where it starts a call (warden.c). */
 int client_request(cbx_warden *warden, cbx_policy *policy, bool explain, enum wire_type type,
                    const struct wire_spec *spec, const int *fds, size_t n_fds, cbx_error *error);
 

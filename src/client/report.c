@@ -4,7 +4,7 @@
 
 #include "client/client.h"
 
-/* The enums are the same, in the same order; names.c of the engine has the words. */
+/* The enums are the same, in the same order: report.c of the engine has the words. */
 _Static_assert((int)CBX_EXITED == (int)REASON_EXITED && (int)CBX_DENIED == (int)REASON_DENIED &&
                        (int)CBX_INTERNAL == (int)REASON_INTERNAL,
                "reasons of the API are those of the engine");

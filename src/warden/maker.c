@@ -116,8 +116,8 @@ static bool serve(struct maker *maker, int cgroup, bool lost)
         return r == 0;
 }
 
-static _Noreturn void maker_main(struct maker *maker, struct wire_message *request,
-                                 const struct wire_policy *policy)
+/* What the policy points into stays with the nursery's message, to which nobody returns. */
+static _Noreturn void maker_main(struct maker *maker, const struct wire_policy *policy)
 {
         static struct wire_room room;
         cbx_error error = CBX_ERROR_INIT;
@@ -136,7 +136,6 @@ static _Noreturn void maker_main(struct maker *maker, struct wire_message *reque
                 on = wire_receive(maker->socket, &room, WIRE_REQUEST_MAX, 0, &message) > 0 &&
                      message.type == WIRE_MAKE && serve(maker, message.fds[0], message.lost);
         }
-        (void)request; /* holds what the policy points to */
         _exit(0);
 }
 
@@ -184,7 +183,7 @@ static _Noreturn void nursery_main(int socket, int warden)
                         struct maker maker = { .socket = message.fds[0], .warden = warden };
 
                         base_close(socket);
-                        maker_main(&maker, &message, &policy);
+                        maker_main(&maker, &policy);
                 }
                 if (pid < 0)
                         tell_refusal(message.fds[0], errno);
