@@ -399,6 +399,11 @@ def processes_with(token):
     return found
 
 
+def programs(line):
+    """Living processes whose command line begins so: the program itself, not one that was told to start it."""
+    return {pid for pid, entry in process_table().items() if entry[3].startswith(line.encode()) and entry[2] not in "ZX"}
+
+
 def wait_until(condition, seconds, pause=0.005):
     """Wait for a condition with a deadline; returns its last value."""
     deadline = time.monotonic() + seconds * SLOW

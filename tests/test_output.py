@@ -544,7 +544,8 @@ def new_mark():
 
 
 def await_mark(mark, number=1):
-    check(harness.wait_until(lambda: len(harness.processes_with(f"sleep\0{mark}")) >= number, 15), "the program did not start")
+    """Wait for the sleep itself: callbox, which carries the same words on its command line, is not yet ready for a signal."""
+    check(harness.wait_until(lambda: len(harness.programs(f"sleep\0{mark}\0")) >= number, 15), "the program did not start")
 
 
 def line(process, wanted):

@@ -122,7 +122,7 @@ def cancelled(user):
     command = [CALLBOX, "run", "--json", "--", "sh", "-c", f"trap '' TERM; echo on; sleep {mark}"]
     process = subprocess.Popen(harness.as_user(command) if user else command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, cwd="/")
     try:
-        check(harness.wait_until(lambda: harness.processes_with(f"sleep\0{mark}"), 15), "the program did not start")
+        check(harness.wait_until(lambda: harness.programs(f"sleep\0{mark}\0"), 15), "the program did not start")
         process.send_signal(signal.SIGTERM)
         time.sleep(0.2)
         process.send_signal(signal.SIGTERM)
