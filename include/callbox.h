@@ -153,6 +153,14 @@ enum {
         CBX_DISCARD, /* it is counted and dropped */
 };
 
+/* Whether there is a third output stream: descriptor 3 of the program, for its result alone. The
+ * program finds the number in CALLBOX_RESULT_FD. It counts towards no limit but its own. */
+enum {
+        CBX_NO_RESULT,     /* there is none */
+        CBX_RESULT,        /* it is in the report */
+        CBX_RESULT_EVENTS, /* the same, and it comes as events while the call runs */
+};
+
 /*
  * The particulars of one call. Whatever is zero is safe: nothing on stdin, output captured, the
  * policy's own limits. A spec can only tighten its policy: a limit above the policy's is refused.
@@ -177,12 +185,19 @@ typedef struct cbx_spec {
         uint64_t capture_limit; /* bytes kept of each */
         int explain;            /* not 0: list refused paths and connections in the report */
         int sanitize;           /* not 0: what is passed on as it comes cannot steer a terminal */
+        int result_mode;        /* CBX_NO_RESULT ...: whether there is a descriptor 3 */
+        /* Not 0: the program is one that waits for its input. Boxes are kept ready in which it has
+         * been started already: for this argv, environment, cwd and result channel. The rest may
+         * differ from call to call; a call with a tighter limit that only the box can enforce
+         * (cpu, memory, processes, file size, open files) starts its program anew. */
+        int warm;
+        uint64_t result_limit; /* bytes kept of the result; 0: the policy's own */
 } cbx_spec;
 
 #define CBX_SPEC_INIT                                                                              \
         {                                                                                          \
                 sizeof(cbx_spec), NULL, NULL, NULL, NULL, NULL, 0, NULL, 0, 0, 0, 0, 0, 0, 0, 0,   \
-                        0, 0, 0, 0, 0, 0, 0, 0                                                     \
+                        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                            \
         }
 
 /* Why a call ended. It comes from the warden alone, never from an exit code. */
@@ -211,6 +226,11 @@ typedef struct cbx_output {
         uint64_t total, omitted;
 } cbx_output;
 
+#define CBX_OUTPUT_INIT                                                                            \
+        {                                                                                          \
+                NULL, 0, 0, 0, 0                                                                   \
+        }
+
 /*
  * What came of a call. Everything that is pointed to belongs to the report and goes with
  * cbx_report_free.
@@ -230,14 +250,15 @@ typedef struct cbx_report {
         uint64_t cpu_user, cpu_system; /* nanoseconds, whole tree */
         uint64_t memory_peak;          /* bytes, whole tree */
         uint64_t processes_peak;
-        uint64_t bytes_in, bytes_out;
-        void *owner; /* private */
+        uint64_t bytes_in, bytes_out; /* of stdin; of stdout and stderr */
+        void *owner;                  /* private */
+        cbx_output result;            /* what came on descriptor 3, if there was one */
 } cbx_report;
 
 #define CBX_REPORT_INIT                                                                            \
         {                                                                                          \
                 sizeof(cbx_report), 0, -1, 0, NULL, NULL, NULL, { NULL, 0, 0, 0, 0 },              \
-                        { NULL, 0, 0, 0, 0 }, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL                      \
+                        { NULL, 0, 0, 0, 0 }, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, CBX_OUTPUT_INIT     \
         }
 
 /* An operation that was refused. */
@@ -292,6 +313,7 @@ enum {
         CBX_EVENT_OUTPUT, /* a piece of stdout, for CBX_EVENTS */
         CBX_EVENT_ERRORS, /* a piece of stderr */
         CBX_EVENT_ENDED,  /* the report is there: cbx_wait returns it at once */
+        CBX_EVENT_RESULT, /* a piece of the result, for CBX_RESULT_EVENTS */
 };
 
 /* `data` is good until the next call of cbx_step, cbx_wait or cbx_call_free. */

@@ -21,6 +21,8 @@ cbx_call *cbx_call_free(cbx_call *call)
         if (call->socket >= 0)
                 (void)shutdown(call->socket, SHUT_RDWR);
         base_close(call->socket);
+        if (call->tool_free)
+                call->tool_free(call->tool);
         wire_message_free(&call->message);
         report_free(&call->report);
         cbx_policy_unref(call->policy);
@@ -71,8 +73,8 @@ static int input_file(const void *data, size_t length)
         return r < 0 ? r : TAKE_FD(fd);
 }
 
-int cbx_start(cbx_warden *warden, cbx_policy *policy, const cbx_spec *spec, cbx_call **ret_call,
-              cbx_error *error)
+int client_start(cbx_warden *warden, cbx_policy *policy, const cbx_spec *spec,
+                 const struct wire_bound bounds[WIRE_BOUNDS], cbx_call **ret_call, cbx_error *error)
 {
         _cleanup_fd_ int theirs = -1, input = -1;
         int fds[4], r;
@@ -91,6 +93,8 @@ int cbx_start(cbx_warden *warden, cbx_policy *policy, const cbx_spec *spec, cbx_
         r = client_read_spec(spec, policy, &known, shell, &asked, error);
         if (r < 0)
                 return r;
+        if (bounds)
+                memcpy(asked.bounds, bounds, sizeof(asked.bounds));
         if (asked.input_from_fd) {
                 fds[n_fds++] = known.input_fd;
         } else if (asked.input_length > INPUT_INLINE) {
@@ -117,6 +121,12 @@ int cbx_start(cbx_warden *warden, cbx_policy *policy, const cbx_spec *spec, cbx_
         }
         *ret_call = call;
         return 0;
+}
+
+int cbx_start(cbx_warden *warden, cbx_policy *policy, const cbx_spec *spec, cbx_call **ret_call,
+              cbx_error *error)
+{
+        return client_start(warden, policy, spec, NULL, ret_call, error);
 }
 
 int cbx_prepare(cbx_warden *warden, cbx_policy *policy, cbx_error *error)
@@ -223,7 +233,7 @@ int cbx_step(cbx_call *call, cbx_event *event, cbx_error *error)
 
 static int check_report(const cbx_report *report, cbx_error *error)
 {
-        if (!report || report->size < sizeof(*report) || report->size > CLIENT_STRUCT_MAX)
+        if (!report || report->size < CLIENT_REPORT_LEAST || report->size > CLIENT_STRUCT_MAX)
                 return error_set(error, -EINVAL, "report",
                                  "cbx_report is not initialised with CBX_REPORT_INIT");
         return 0;

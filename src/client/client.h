@@ -38,7 +38,9 @@ struct cbx_call {
         bool ended; /* `report` is there */
         bool taken; /* and was handed out */
         struct report report;
-        struct wire_message message; /* the last event's */
+        struct wire_message message;   /* the last event's */
+        void *tool;                    /* what a toolbox keeps with the call ... */
+        void (*tool_free)(void *tool); /* ... and how it goes; NULL: nothing */
         struct wire_room room;
 };
 
@@ -46,6 +48,16 @@ struct cbx_call {
  * smaller than the first that ever was, or has something in fields that are not known here. */
 int client_read_struct(const char *what, const void *from, size_t least, void *to, size_t size,
                        cbx_error *error);
+
+/* The first versions of these structs ended before these fields. */
+#define CLIENT_SPEC_LEAST offsetof(cbx_spec, result_mode)
+#define CLIENT_REPORT_LEAST offsetof(cbx_report, result)
+
+/* Start a call that waits as long as too many of its kind run (wire.h); cbx_start is the case
+ * without bounds, NULL (call.c). */
+int client_start(cbx_warden *warden, cbx_policy *policy, const cbx_spec *spec,
+                 const struct wire_bound bounds[WIRE_BOUNDS], cbx_call **ret_call,
+                 cbx_error *error);
 
 /* The spec as it is sent (spec.c). What `ret` points to is the caller's, but for argv. */
 int client_read_spec(const cbx_spec *spec, const cbx_policy *policy, cbx_spec *room, char *shell[4],

@@ -101,15 +101,16 @@ int client_fill_report(struct report *report, cbx_report *ret_report, cbx_error 
 
 void cbx_report_free(cbx_report *report)
 {
+        const cbx_report empty = CBX_REPORT_INIT;
         size_t size;
 
-        if (!report || report->size < sizeof(*report))
+        if (!report || report->size < CLIENT_REPORT_LEAST)
                 return;
         if (report->owner)
                 owner_free(report->owner);
         size = report->size;
         memset(report, 0, size);
-        *report = (cbx_report)CBX_REPORT_INIT;
+        memcpy(report, &empty, MIN(size, sizeof(empty)));
         report->size = size;
 }
 

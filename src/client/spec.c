@@ -52,6 +52,8 @@ static int check_modes(const cbx_spec *spec, cbx_error *error)
                 return error_set(error, -EINVAL, "output_mode", "%d %s", spec->output_mode, text);
         if (spec->errors_mode < CBX_CAPTURE || spec->errors_mode > CBX_DISCARD)
                 return error_set(error, -EINVAL, "errors_mode", "%d %s", spec->errors_mode, text);
+        if (spec->result_mode < CBX_NO_RESULT || spec->result_mode > CBX_RESULT_EVENTS)
+                return error_set(error, -EINVAL, "result_mode", "%d %s", spec->result_mode, text);
         if (!spec->input && spec->input_length > 0)
                 return error_set(error, -EINVAL, "input", "is NULL, but has a length");
         return 0;
@@ -130,7 +132,7 @@ static int read_limits(const cbx_spec *spec, const cbx_policy *policy, struct wi
 int client_read_spec(const cbx_spec *spec, const cbx_policy *policy, cbx_spec *room, char *shell[4],
                      struct wire_spec *ret, cbx_error *error)
 {
-        int r = client_read_struct("cbx_spec", spec, sizeof(*room), room, sizeof(*room), error);
+        int r = client_read_struct("cbx_spec", spec, CLIENT_SPEC_LEAST, room, sizeof(*room), error);
 
         if (r < 0)
                 return r;

@@ -107,6 +107,13 @@ int wire_unpack_policy(struct unpack *unpack, struct wire_policy *ret);
 
 enum { WIRE_FD_CALL, WIRE_FD_INPUT, WIRE_FD_OUTPUT, WIRE_FD_ERRORS }; /* order of descriptors */
 
+/* So many calls of this client with the same key run at once, at most; the others wait. */
+#define WIRE_BOUNDS 2
+struct wire_bound {
+        uint64_t key;
+        uint32_t most; /* 0: this is no bound */
+};
+
 struct wire_spec {
         const char *id;
         char **argv;
@@ -118,6 +125,7 @@ struct wire_spec {
         uint64_t output_mode[2]; /* CBX_CAPTURE ... */
         bool sanitize;
         struct policy_limits limits; /* 0: the policy's */
+        struct wire_bound bounds[WIRE_BOUNDS];
 };
 
 void wire_pack_spec(struct pack *pack, uint64_t policy, const struct wire_spec *spec);
