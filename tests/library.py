@@ -26,7 +26,7 @@ class Spec(Structure):
         ("output_fd", c_int), ("errors_fd", c_int), ("wall_limit", c_double), ("cpu_limit", c_double),
         ("memory_limit", c_uint64), ("process_limit", c_uint64), ("file_size_limit", c_uint64),
         ("open_files_limit", c_uint64), ("output_limit", c_uint64), ("capture_limit", c_uint64),
-        ("explain", c_int), ("sanitize", c_int),
+        ("explain", c_int), ("sanitize", c_int), ("result_mode", c_int), ("warm", c_int), ("result_limit", c_uint64),
     ]  # fmt: skip
 
 
@@ -41,6 +41,7 @@ class Report(Structure):
         ("started_at", c_uint64), ("setup_time", c_uint64), ("run_time", c_uint64), ("cpu_user", c_uint64),
         ("cpu_system", c_uint64), ("memory_peak", c_uint64), ("processes_peak", c_uint64),
         ("bytes_in", c_uint64), ("bytes_out", c_uint64), ("owner", c_void_p),
+        ("result", Output),
     ]  # fmt: skip
 
 
@@ -149,6 +150,9 @@ class Call:
             "error": CallboxError(report.error.contents) if report.error else None,
             "output": ctypes.string_at(report.output.data, report.output.length),
             "errors": ctypes.string_at(report.errors.data, report.errors.length),
+            "result": ctypes.string_at(report.result.data, report.result.length),
+            "result_total": report.result.total, "result_omitted": report.result.omitted,
+            "started_at": report.started_at,
             "setup_time": report.setup_time, "run_time": report.run_time,
         }  # fmt: skip
         self.library.c.cbx_report_free(byref(report))

@@ -326,12 +326,29 @@ static bool named_in(const char *variable, char *const *environment)
         return false;
 }
 
+/* The plan's variables, those of the call, and what callbox has to say; later ones replace. */
+static int fill_environment(struct box *box, const struct box_spec *spec, char **array)
+{
+        char *const *plan = box->plan->environment, *const *call = spec->environment;
+        char *ours[] = { spec->result ? (char *)"CALLBOX_RESULT_FD=3" : NULL, NULL };
+        size_t n = 0;
+        int r = 0;
+
+        for (; r == 0 && plan && *plan; plan++)
+                if (!named_in(*plan, spec->environment) && !named_in(*plan, ours))
+                        r = block_add_strings(box->page, array, &n, (char *[]){ *plan, NULL });
+        for (; r == 0 && call && *call; call++)
+                if (!named_in(*call, ours))
+                        r = block_add_strings(box->page, array, &n, (char *[]){ *call, NULL });
+        return r == 0 ? block_add_strings(box->page, array, &n, ours) : r;
+}
+
 /* Lay out argv and the environment in the page, where main finds them ready to use. */
 static int fill_block(struct box *box, const struct box_spec *spec)
 {
         struct box_page *page = box->page;
-        size_t n = 0, n_own = count_strings(box->plan->environment);
-        size_t n_more = count_strings(spec->environment);
+        size_t n = 0, n_variables = count_strings(box->plan->environment) +
+                                    count_strings(spec->environment) + spec->result;
         const char *directory = spec->directory ? spec->directory : box->plan->start_directory;
         char **argv, **environment, *place;
         int r;
@@ -339,8 +356,8 @@ static int fill_block(struct box *box, const struct box_spec *spec)
         page->block_used = 0;
         argv = (char **)block_add(page, NULL, (count_strings(spec->argv) + 1) * sizeof(char *),
                                   sizeof(char *));
-        environment = (char **)block_add(page, NULL, (n_own + n_more + 1) * sizeof(char *),
-                                         sizeof(char *));
+        environment =
+                (char **)block_add(page, NULL, (n_variables + 1) * sizeof(char *), sizeof(char *));
         place = block_add(page, directory, strlen(directory) + 1, 1);
         if (!argv || !environment || !place)
                 return -E2BIG;
@@ -348,14 +365,7 @@ static int fill_block(struct box *box, const struct box_spec *spec)
         page->spec.environment = in_box(page, environment);
         page->spec.directory = in_box(page, place);
         r = block_add_strings(page, argv, &n, spec->argv);
-        n = 0;
-        for (size_t i = 0; r == 0 && i < n_own; i++)
-                if (!named_in(box->plan->environment[i], spec->environment))
-                        r = block_add_strings(page, environment, &n,
-                                              (char *[]){ box->plan->environment[i], NULL });
-        if (r == 0)
-                r = block_add_strings(page, environment, &n, spec->environment);
-        return r;
+        return r == 0 ? fill_environment(box, spec, environment) : r;
 }
 
 /* The limits of a call that may use less than its plan allows. */
@@ -377,7 +387,8 @@ static void fill_rlimits(struct box *box, const struct box_spec *spec)
         }
 }
 
-int box_start(struct box *box, const struct box_spec *spec, const int stdio[3], cbx_error *error)
+int box_start(struct box *box, const struct box_spec *spec, const int fds[BOX_DESCRIPTORS],
+              cbx_error *error)
 {
         struct box_page *page = box->page;
         int r;
@@ -396,9 +407,13 @@ int box_start(struct box *box, const struct box_spec *spec, const int stdio[3], 
         page->spec.processes = spec->limits.processes;
         page->spec.cpu = spec->limits.cpu;
         page->spec.tty = spec->tty;
+        page->spec.result = spec->result;
         page->spec.rows = spec->rows;
         page->spec.columns = spec->columns;
-        r = descriptor_send(box->start, stdio, spec->tty ? 0 : 3);
+        r = descriptor_send(box->start, fds,
+                            spec->tty      ? 0
+                            : spec->result ? BOX_DESCRIPTORS
+                                           : BOX_DESCRIPTORS - 1);
         if (!spec->tty)
                 box->start = base_close(box->start);
         /* A box that failed meanwhile says so on its control socket. */

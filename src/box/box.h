@@ -3,8 +3,8 @@
  * A box: one init process in namespaces of its own, below it the main process of exactly one call.
  *
  *   warden ──control──▶ init (pid 1 of the box)      says ENDED or FAILED, one byte each
- *          ──start────▶ main                         gets the descriptors 0, 1, 2 and the word to
- * go ═══page════  both                         the particulars (page.h)
+ *          ──start────▶ main                         gets its descriptors and the word to go
+ *          ═══page════  both                         the particulars (page.h)
  *
  * The warden is trusted and outside. From clone to exec the code of this folder runs in the
  * child: async-signal-safe, nothing allocated, everything it needs lies ready in the plan. Init
@@ -44,9 +44,12 @@ struct box_spec {
         char *const *environment; /* added to the plan's, replacing the same names; may be NULL */
         const char *directory;    /* NULL: the plan's */
         bool tty;
+        bool result; /* descriptor 3 is for the result, CALLBOX_RESULT_FD says so */
         unsigned short rows, columns;
         struct policy_limits limits;
 };
+
+#define BOX_DESCRIPTORS 4 /* that a program can be given, from 0 on */
 
 /* What goes into the child. */
 struct box_ends {
@@ -74,9 +77,11 @@ int box_make(const struct plan *plan, const struct box_ends *ends, pid_t *ret_pi
 /* Both in one, for a box that lives with this process. Its messages come on box->control. */
 int box_prepare(const struct plan *plan, int cgroup_fd, struct box *box, cbx_error *error);
 
-/* Hand over the particulars and the standard descriptors, and let the program start. With a tty
- * the descriptors are unused (-1) and main answers on box->start with the pty's master. */
-int box_start(struct box *box, const struct box_spec *spec, const int stdio[3], cbx_error *error);
+/* Hand over the particulars and the program's descriptors, the last of which is used for a result
+ * only, and let the program start. With a tty none is used (-1) and main answers on box->start with
+ * the pty's master. */
+int box_start(struct box *box, const struct box_spec *spec, const int fds[BOX_DESCRIPTORS],
+              cbx_error *error);
 
 /* Let init look at what the tree uses, from now on. A call that is over in a few milliseconds needs
  * no look, and is over sooner without one. */

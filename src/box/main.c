@@ -28,16 +28,19 @@ static void unblock_signals(void)
         syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof(none));
 }
 
-static int take_descriptors(struct child *child, const int stdio[3])
+/* They came in ascending order above the standard ones, so none is overwritten before its turn. */
+static int take_descriptors(struct child *child, const int *fds, int n)
 {
-        for (int i = 0; i < 3; i++)
-                if (syscall(SYS_dup3, stdio[i], i, 0) < 0)
+        for (int i = 0; i < n; i++)
+                if (syscall(SYS_dup3, fds[i], i, 0) < 0)
                         return step_failed(child, "take the standard descriptors", NULL, errno);
+        if (box_fence(FENCE_DESCRIPTORS) && syscall(SYS_close_range, n, ~0U, 0) < 0)
+                return step_failed(child, "close inherited descriptors", NULL, errno);
         return 0;
 }
 
 /* A terminal of the box's own: the warden gets the master, the program the other end. */
-static int open_terminal(struct child *child, int stdio[3])
+static int open_terminal(struct child *child, int *fds)
 {
         struct winsize size = { .ws_row = child->page->spec.rows,
                                 .ws_col = child->page->spec.columns };
@@ -56,7 +59,7 @@ static int open_terminal(struct child *child, int stdio[3])
         if (ioctl(slave, TIOCSCTTY, 0) < 0)
                 return step_failed(child, "take the terminal", NULL, errno);
         for (int i = 0; i < 3; i++)
-                stdio[i] = slave;
+                fds[i] = slave;
         return 0;
 }
 
@@ -144,7 +147,7 @@ static int enter(struct child *child)
 
 _Noreturn void box_main(struct child *child)
 {
-        int stdio[3] = { -1, -1, -1 }, r;
+        int fds[BOX_DESCRIPTORS] = { -1, -1, -1, -1 }, r;
         char byte;
 
         child->pair[0] = base_close(child->pair[0]);
@@ -160,18 +163,17 @@ _Noreturn void box_main(struct child *child)
                 syscall(SYS_exit_group, 1);
         child->pair[1] = base_close(child->pair[1]);
 
-        r = descriptor_receive(child->start, stdio, 3, &byte);
+        r = descriptor_receive(child->start, fds, BOX_DESCRIPTORS, &byte);
         if (r < 0)
                 step_failed(child, "take the call", NULL, -r);
         if (r <= 0) /* 0: there will be none */
                 syscall(SYS_exit_group, 1);
         r = 0;
         if (child->page->spec.tty)
-                r = open_terminal(child, stdio);
+                r = open_terminal(child, fds);
         if (r == 0)
-                r = take_descriptors(child, stdio);
-        if (r == 0 && box_fence(FENCE_DESCRIPTORS) && syscall(SYS_close_range, 3, ~0U, 0) < 0)
-                r = step_failed(child, "close inherited descriptors", NULL, errno);
+                r = take_descriptors(child, fds,
+                                     BOX_DESCRIPTORS - (child->page->spec.result ? 0 : 1));
         if (r == 0 && box_fence(FENCE_RLIMITS))
                 r = box_set_limits(child, child->page->spec.rlimits, child->page->spec.n_rlimits);
         /* Afterwards: /proc/self/fd must not lead to a directory of ours. */

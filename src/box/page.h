@@ -84,7 +84,7 @@ struct box_page {
                 double cpu;
                 struct plan_rlimit rlimits[PLAN_RLIMITS_MAX]; /* tighter than the plan's */
                 size_t n_rlimits;
-                bool tty;
+                bool tty, result;
                 unsigned short rows, columns;
                 char *directory;
                 char **argv, **environment; /* into block */

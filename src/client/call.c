@@ -179,6 +179,21 @@ static void report_loss(cbx_call *call, int code)
                                    "new warden where there is none");
 }
 
+/* The event that a message is, if it is one. */
+static int event_of(enum wire_type type)
+{
+        switch (type) {
+        case WIRE_OUTPUT:
+                return CBX_EVENT_OUTPUT;
+        case WIRE_ERRORS:
+                return CBX_EVENT_ERRORS;
+        case WIRE_RESULT:
+                return CBX_EVENT_RESULT;
+        default:
+                return CBX_EVENT_NONE;
+        }
+}
+
 /* Take one message. Returns 1 for one, 0 for none yet. */
 static int hear(cbx_call *call, bool wait)
 {
@@ -193,7 +208,7 @@ static int hear(cbx_call *call, bool wait)
                         (void)poll(&(struct pollfd){ .fd = call->socket, .events = POLLIN }, 1, -1);
                 return 0;
         }
-        if (r > 0 && (call->message.type == WIRE_OUTPUT || call->message.type == WIRE_ERRORS))
+        if (r > 0 && event_of(call->message.type) != CBX_EVENT_NONE)
                 return 1;
         if (r > 0 && call->message.type == WIRE_REPORT) {
                 call->report.policy = cbx_policy_ref(call->policy);
@@ -220,8 +235,7 @@ int cbx_step(cbx_call *call, cbx_event *event, cbx_error *error)
         if (call->ended || (hear(call, false) && call->ended)) {
                 found.kind = CBX_EVENT_ENDED;
         } else if (call->message.body) {
-                found.kind =
-                        call->message.type == WIRE_OUTPUT ? CBX_EVENT_OUTPUT : CBX_EVENT_ERRORS;
+                found.kind = event_of(call->message.type);
                 found.data = call->message.body;
                 found.length = call->message.length;
         }

@@ -13,7 +13,7 @@ _Static_assert((int)CBX_EXITED == (int)REASON_EXITED && (int)CBX_DENIED == (int)
 struct owner {
         struct report report;
         char text[512];
-        char *output[2];
+        char *output[STREAMS];
         json_t *guarantees;
         const cbx_denial **denial_list;
         const cbx_guarantee **guarantee_list;
@@ -24,8 +24,8 @@ static const char *const nothing[] = { NULL };
 static void owner_free(struct owner *owner)
 {
         report_free(&owner->report);
-        free(owner->output[0]);
-        free(owner->output[1]);
+        for (int i = 0; i < STREAMS; i++)
+                free(owner->output[i]);
         json_decref(owner->guarantees);
         free(owner->denial_list);
         free(owner->guarantee_list);
@@ -70,7 +70,8 @@ int client_fill_report(struct report *report, cbx_report *ret_report, cbx_error 
         owner->report = *report;
         report = &owner->report;
         if (join(&report->output[0], &owner->output[0], &filled.output) < 0 ||
-            join(&report->output[1], &owner->output[1], &filled.errors) < 0) {
+            join(&report->output[1], &owner->output[1], &filled.errors) < 0 ||
+            join(&report->output[2], &owner->output[2], &filled.result) < 0) {
                 owner_free(owner);
                 return error_oom(error);
         }

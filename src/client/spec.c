@@ -125,7 +125,8 @@ static int read_limits(const cbx_spec *spec, const cbx_policy *policy, struct wi
                                               .file_size = spec->file_size_limit,
                                               .open_files = spec->open_files_limit,
                                               .output = spec->output_limit,
-                                              .capture = spec->capture_limit };
+                                              .capture = spec->capture_limit,
+                                              .result = spec->result_limit };
         return policy_limits_tighten(&ret->limits, &effective, error);
 }
 
@@ -159,6 +160,7 @@ int client_read_spec(const cbx_spec *spec, const cbx_policy *policy, cbx_spec *r
         if (r < 0)
                 return r;
         ret->sanitize = room->sanitize;
+        ret->result_mode = (uint64_t)room->result_mode;
         ret->output_mode[0] = (uint64_t)room->output_mode;
         ret->output_mode[1] = (uint64_t)room->errors_mode;
         return 0;

@@ -53,7 +53,7 @@ struct policy_variable {
         char *value; /* NULL: passed through from the caller */
 };
 
-/* 0 means no limit, except for wall, capture and tmp_size, which are always set. */
+/* 0 means no limit, except for wall, tmp_size, capture and result, which are always set. */
 struct policy_limits {
         double wall;         /* seconds, from the start of the program; > 0 */
         double cpu;          /* seconds, whole tree */
@@ -64,6 +64,7 @@ struct policy_limits {
         uint64_t tmp_size;   /* bytes, /tmp and /dev/shm each */
         uint64_t output;  /* bytes written to stdout and stderr together; then the call is ended */
         uint64_t capture; /* bytes kept of each stream, head and tail */
+        uint64_t result;  /* bytes kept of the result, likewise; it counts towards no other */
 };
 
 struct cbx_policy {

@@ -100,8 +100,10 @@ static void stop_input(struct call *call)
  * handed on. What the kernel still has to clear up happens after the answer. */
 void call_finish_if_over(struct call *call)
 {
-        if (call->ended && call_output_is_over(&call->streams[0]) &&
-            call_output_is_over(&call->streams[1]))
+        for (int i = 0; i < STREAMS; i++)
+                if (!call_output_is_over(&call->streams[i]))
+                        return;
+        if (call->ended)
                 over(call);
 }
 
@@ -115,7 +117,7 @@ static void ended(struct call *call)
         if (call->spec->tty) /* the rest of it, and its end */
                 call_watch(call, &call->streams[0].source, EPOLLIN);
         set_deadline(call, time_now() + (call->forced ? FLUSH_GRACE : KILL_GRACE));
-        for (int i = 0; i < 2; i++)
+        for (int i = 0; i < STREAMS; i++)
                 call_output_drain(call, &call->streams[i]);
         call_finish_if_over(call);
 }
@@ -208,7 +210,7 @@ static void init_gone(struct watch *init, uint32_t events)
         (void)events;
         loop_unwatch(call->loop, init);
         call->dead = true;
-        for (int i = 0; i < 2; i++)
+        for (int i = 0; i < STREAMS; i++)
                 call_output_drain(call, &call->streams[i]);
         /* Its last message may still lie there. */
         while (recv(call->control.fd, &message, 1, MSG_DONTWAIT) == 1)
@@ -222,9 +224,9 @@ static void init_gone(struct watch *init, uint32_t events)
 static int open_streams(struct call *call, int *ret_input)
 {
         const struct call_spec *spec = call->spec;
-        int r = prepared_open_streams(&call->box, call->plan);
+        int r = prepared_open_streams(&call->box, call->plan, spec->result);
 
-        for (int i = 0; r == 0 && i < 2; i++) {
+        for (int i = 0; r == 0 && i < (spec->result ? STREAMS : STREAM_RESULT); i++) {
                 call->box_ends[i] = TAKE_FD(call->box.output[i][1]);
                 r = call_output_open(call, i, TAKE_FD(call->box.output[i][0]));
         }
@@ -250,6 +252,7 @@ static int start_box(struct call *call, cbx_error *error)
                 .environment = spec->environment,
                 .directory = spec->directory,
                 .tty = spec->tty,
+                .result = spec->result,
                 .rows = spec->rows,
                 .columns = spec->columns,
                 .limits = spec->limits,
@@ -262,7 +265,9 @@ static int start_box(struct call *call, cbx_error *error)
         /* Of the pipes' other ends a copy is kept until init has reported: their end would wake
          * this process while the program is still on its way out. */
         return box_start(&call->box.box, &particulars,
-                         (int[]){ input, call->box_ends[0], call->box_ends[1] }, error);
+                         (int[]){ input, call->box_ends[0], call->box_ends[1],
+                                  call->box_ends[STREAM_RESULT] },
+                         error);
 }
 
 static void watch_box(struct call *call)
@@ -276,7 +281,7 @@ static void watch_box(struct call *call)
         call->input_source = (struct watch){ .fd = -1, .ready = input_ready, .owner = call };
         call_watch(call, &call->control, EPOLLIN);
         call_watch(call, &call->init, EPOLLIN);
-        for (int i = 0; i < 2; i++)
+        for (int i = 0; i < STREAMS; i++)
                 call_watch(call, &call->streams[i].source, EPOLLIN);
         if (call->spec->tty) {
                 call->terminal =
@@ -303,16 +308,19 @@ int call_start(struct call *call, struct loop *loop, const struct plan *plan,
                                .begun = time_now(),
                                .cancel_at = LOOP_NEVER };
         *box = (struct prepared)PREPARED_INIT;
-        call->box_ends[0] = call->box_ends[1] = -1;
+        for (int i = 0; i < STREAMS; i++)
+                call->box_ends[i] = call->streams[i].source.fd = -1;
         call->input.box = call->input.null = -1;
-        call->streams[0].source.fd = call->streams[1].source.fd = -1;
         clock_gettime(CLOCK_REALTIME, &report->started_at);
         report->limits = spec->limits;
         report->captured = spec->captured;
+        report->has_result = spec->result;
         report->id = spec->id ? strdup(spec->id) : NULL;
-        for (int i = 0; i < 2; i++)
-                output_init(&report->output[i],
-                            spec->output[i].capture ? (size_t)spec->limits.capture : 0);
+        for (int i = 0; i < STREAMS; i++) {
+                uint64_t kept = i == STREAM_RESULT ? spec->limits.result : spec->limits.capture;
+
+                output_init(&report->output[i], spec->output[i].capture ? (size_t)kept : 0);
+        }
 
         r = loop_add_timer(loop, &call->timer);
         if (r < 0)
@@ -384,7 +392,7 @@ static void expire(struct timer *timer, uint64_t now)
         } else if (!call->done && call->forced) { /* output that the caller does not take */
                 report_warn(call->report,
                             "output that the caller did not read in time was dropped");
-                for (int i = 0; i < 2; i++)
+                for (int i = 0; i < STREAMS; i++)
                         if (call->streams[i].source.fd >= 0)
                                 call_output_close(call, &call->streams[i]);
         }
@@ -422,7 +430,7 @@ void call_free(struct call *call)
         for (size_t i = 0; i < ARRAY_SIZE(watches); i++)
                 loop_unwatch(call->loop, watches[i]);
         loop_remove_timer(call->loop, &call->timer);
-        for (int i = 0; i < 2; i++) {
+        for (int i = 0; i < STREAMS; i++) {
                 base_close(call->box_ends[i]);
                 call_output_free(call, &call->streams[i]);
         }

@@ -31,9 +31,10 @@ struct call_spec {
         bool tty; /* a terminal of the box's own, joined to stdin_fd and the first output */
         unsigned short rows, columns;
         struct policy_limits limits;
-        struct call_output output[2]; /* stdout, stderr */
-        bool captured;                /* what was captured belongs into the JSON form */
-        bool sanitize;                /* make output harmless to a terminal */
+        struct call_output output[STREAMS];
+        bool result;   /* there is a result channel: the third of them */
+        bool captured; /* what was captured belongs into the JSON form */
+        bool sanitize; /* make output harmless to a terminal */
 };
 
 struct call;
@@ -58,8 +59,8 @@ struct call {
         struct watch control, init, input_box, input_source, terminal;
         struct timer timer;
         struct input input;
-        struct call_stream streams[2];
-        int box_ends[2]; /* of their pipes: as long as these are open, they do not end */
+        struct call_stream streams[STREAMS];
+        int box_ends[STREAMS]; /* of their pipes: as long as these are open, they do not end */
         uint64_t begun;
         uint64_t deadline;  /* of whatever comes next */
         uint64_t cancel_at; /* when patience with a program that was asked to go is over */

@@ -49,10 +49,15 @@ static size_t hand_on(struct call *call, struct call_stream *stream, const char 
         return at;
 }
 
+static bool is_result(const struct call *call, const struct call_stream *stream)
+{
+        return stream == &call->streams[STREAM_RESULT];
+}
+
 /* Count what was read. Returns how much of it is within the output limit. */
 static size_t take(struct call *call, struct call_stream *stream, const char *data, size_t length)
 {
-        uint64_t limit = call->spec->limits.output;
+        uint64_t limit = is_result(call, stream) ? 0 : call->spec->limits.output;
         uint64_t total = call->report->output[0].total + call->report->output[1].total;
 
         if (limit && total + length > limit) {
@@ -112,7 +117,7 @@ static bool read_some(struct watch *source)
 {
         struct call *call = source->owner;
         struct call_stream *stream =
-                source == &call->streams[0].source ? &call->streams[0] : &call->streams[1];
+                (struct call_stream *)((char *)source - offsetof(struct call_stream, source));
         unsigned char room[1 + CHUNK], *data = room + 1;
         size_t length, taken;
         ssize_t n;
@@ -142,7 +147,7 @@ static bool read_some(struct watch *source)
                 return false;
         }
         length = take(call, stream, (char *)data, (size_t)n);
-        if (call->spec->sanitize)
+        if (call->spec->sanitize && !is_result(call, stream))
                 data = sanitized(stream, room, &length);
         taken = hand_on(call, stream, (char *)data, length);
         if (taken < length)
@@ -169,7 +174,7 @@ static void writable(struct watch *target, uint32_t events)
 {
         struct call *call = target->owner;
         struct call_stream *stream =
-                target == &call->streams[0].target ? &call->streams[0] : &call->streams[1];
+                (struct call_stream *)((char *)target - offsetof(struct call_stream, target));
 
         (void)events;
         stream->pending_at += hand_on(call, stream, stream->pending + stream->pending_at,

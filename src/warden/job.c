@@ -266,6 +266,12 @@ static int read_spec(struct job *job, cbx_error *error)
                         r = error_set(error, -EBADF, i ? "errors_fd" : "output_fd",
                                       "no descriptor came with the call");
         }
+        spec->result = asked->result_mode != CBX_NO_RESULT;
+        spec->output[STREAM_RESULT] = (struct call_output){
+                .capture = spec->result,
+                .message = asked->result_mode == CBX_RESULT_EVENTS,
+                .forward = asked->result_mode == CBX_RESULT_EVENTS ? job->socket.fd : -1,
+        };
         if (r == 0 && asked->input_from_fd && job->fds[0] < 0)
                 r = error_set(error, -EBADF, "input_fd", "no descriptor came with the call");
         return r;

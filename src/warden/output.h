@@ -8,6 +8,9 @@
 
 #include "base/base.h"
 
+/* The streams of a program; the result, descriptor 3, only where the call asks for it. */
+enum { STREAM_OUTPUT, STREAM_ERRORS, STREAM_RESULT, STREAMS };
+
 struct output {
         size_t capacity; /* bytes kept, half of them for the head */
         char *head, *tail;

@@ -309,7 +309,8 @@ static void take_box(struct pool *pool, struct wire_message *message)
                 box_drop(box);
                 return;
         }
-        (void)prepared_open_streams(&box->prepared, &pool->plan->plan); /* else the call tries */
+        (void)prepared_open_streams(&box->prepared, &pool->plan->plan,
+                                    false); /* else the call tries */
         STAILQ_INSERT_TAIL(&pool->boxes, box, link);
         pool->n_boxes++;
 }

@@ -9,9 +9,9 @@ void prepared_give(const struct plan *plan, int fd)
                 (void)!fchown(fd, plan->host_uid, plan->host_gid);
 }
 
-int prepared_open_streams(struct prepared *prepared, const struct plan *plan)
+int prepared_open_streams(struct prepared *prepared, const struct plan *plan, bool result)
 {
-        for (int i = 0; i < 2; i++) {
+        for (int i = 0; i < (result ? STREAMS : STREAM_RESULT); i++) {
                 int *pipe = prepared->output[i];
 
                 if (pipe[0] >= 0 || pipe[1] >= 0)
@@ -29,7 +29,7 @@ void prepared_free(struct prepared *prepared)
 {
         box_free(&prepared->box);
         cgroup_close(&prepared->cgroup);
-        for (int i = 0; i < 4; i++)
+        for (int i = 0; i < 2 * STREAMS; i++)
                 base_close(prepared->output[i / 2][i % 2]);
         base_close(prepared->nothing);
         *prepared = (struct prepared)PREPARED_INIT;

@@ -5,27 +5,28 @@
 
 #include "box/box.h"
 #include "warden/cgroup.h"
+#include "warden/output.h"
 
 struct prepared {
         struct box box;
         struct cgroup cgroup;
         /* What most calls need, made when there is time: pipes for its output, nothing as input. */
-        int output[2][2]; /* read end, write end */
+        int output[STREAMS][2]; /* read end, write end */
         int nothing;
 };
 
 #define PREPARED_INIT                                                                              \
         {                                                                                          \
-                .box = BOX_INIT, .cgroup = CGROUP_INIT, .output = { { -1, -1 }, { -1, -1 } },      \
-                .nothing = -1                                                                      \
+                .box = BOX_INIT, .cgroup = CGROUP_INIT,                                            \
+                .output = { { -1, -1 }, { -1, -1 }, { -1, -1 } }, .nothing = -1                    \
         }
 
 /* The box's user may open its own standard descriptors again, by /dev/stdout and the like. For
  * pipes of ours alone: what has a name on the host stays whose it is. */
 void prepared_give(const struct plan *plan, int fd);
 
-/* Open the streams, unless that has been done. */
-int prepared_open_streams(struct prepared *prepared, const struct plan *plan);
+/* Open the streams, unless that has been done; the result's only where there is one. */
+int prepared_open_streams(struct prepared *prepared, const struct plan *plan, bool result);
 
 /* The box is dead or killed. */
 void prepared_free(struct prepared *prepared);

@@ -30,8 +30,8 @@ const char *reason_str(enum reason reason)
 void report_free(struct report *report)
 {
         free(report->id);
-        output_free(&report->output[0]);
-        output_free(&report->output[1]);
+        for (int i = 0; i < STREAMS; i++)
+                output_free(&report->output[i]);
         json_decref(report->denials);
         cbx_policy_unref(report->policy);
         for (size_t i = 0; i < report->n_warnings; i++)
@@ -376,6 +376,8 @@ json_t *report_to_json(const struct report *report)
                 json_object_set_new(json, "stdout", output_to_json(&report->output[0]));
                 json_object_set_new(json, "stderr", output_to_json(&report->output[1]));
         }
+        if (report->has_result)
+                json_object_set_new(json, "result", output_to_json(&report->output[STREAM_RESULT]));
         json_object_set_new(json, "denials", array_or_empty(report->denials));
         json_object_set_new(json, "guarantees",
                             report->policy

@@ -39,8 +39,9 @@ struct report {
         uint64_t cpu_user, cpu_system;  /* nanoseconds */
         uint64_t memory_peak, processes_peak, bytes_in;
         struct policy_limits limits; /* those of the call */
-        struct output output[2];     /* stdout, stderr */
-        bool captured;               /* the output belongs into the JSON form */
+        struct output output[STREAMS];
+        bool captured;   /* stdout and stderr belong into the JSON form */
+        bool has_result; /* there was a result channel */
         json_t *denials;
         cbx_policy *policy; /* what the box kept; NULL: there was none */
         int landlock_abi;   /* ... as it was */

@@ -15,7 +15,7 @@
 
 #define POLICIES_MAX 256   /* that one client may have in use */
 #define STARTING_MAX 8     /* calls that wait for a box of one policy; others wait their turn */
-#define FDS_PER_CALL 18    /* at most */
+#define FDS_PER_CALL 22    /* at most */
 #define RUNNING_RESERVE 8  /* for clients that have no call under way */
 #define FDS_RESERVED 256   /* for prepared boxes, makers and clients */
 #define PATIENCE_SECONDS 3 /* with what does not die */

@@ -10,6 +10,10 @@
 
 #include "warden/wire.h"
 
+_Static_assert(SINK_RESULT - SINK_OUTPUT == STREAM_RESULT &&
+                       WIRE_RESULT - WIRE_OUTPUT == STREAM_RESULT,
+               "sinks and messages come in the order of the streams");
+
 /* A pipe or terminal that poll calls writable takes this much without blocking. */
 #define PIECE 4096
 
@@ -40,14 +44,14 @@ void sink_open(struct sink *sink, int fd)
 /* A descriptor of its own: the socket itself is watched for what the client says. */
 int sink_open_messages(struct sink *sink, int socket, int stream)
 {
-        sink->method = stream == 0 ? SINK_OUTPUT : SINK_ERRORS;
+        sink->method = SINK_OUTPUT + (enum sink_method)stream;
         sink->fd = fcntl(socket, F_DUPFD_CLOEXEC, 3);
         return sink->fd < 0 ? -errno : 0;
 }
 
 void sink_close(struct sink *sink)
 {
-        if (sink->method == SINK_OWN || sink->method == SINK_OUTPUT || sink->method == SINK_ERRORS)
+        if (sink->method >= SINK_OUTPUT || sink->method == SINK_OWN)
                 base_close(sink->fd);
         sink->fd = -1;
         sink->method = SINK_NONE;
@@ -56,7 +60,7 @@ void sink_close(struct sink *sink)
 static ssize_t send_piece(const struct sink *sink, const char *data, size_t length)
 {
         struct iovec part = { (void *)data, MIN(length, WIRE_INLINE) };
-        enum wire_type type = sink->method == SINK_OUTPUT ? WIRE_OUTPUT : WIRE_ERRORS;
+        enum wire_type type = WIRE_OUTPUT + (enum wire_type)(sink->method - SINK_OUTPUT);
         int r = wire_send(sink->fd, type, &part, 1, NULL, 0, MSG_DONTWAIT);
 
         return r < 0 ? r : (ssize_t)part.iov_len;
@@ -72,6 +76,7 @@ ssize_t sink_write(struct sink *sink, const char *data, size_t length)
                 return (ssize_t)length;
         case SINK_OUTPUT:
         case SINK_ERRORS:
+        case SINK_RESULT:
                 return send_piece(sink, data, length);
         case SINK_SOCKET:
                 n = send(sink->fd, data, length, MSG_DONTWAIT | MSG_NOSIGNAL);

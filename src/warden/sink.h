@@ -13,6 +13,7 @@ enum sink_method {
         SINK_POLL,   /* writes little pieces after asking poll */
         SINK_OUTPUT, /* messages to a client's socket (wire.h) ... */
         SINK_ERRORS,
+        SINK_RESULT,
 };
 
 struct sink {
@@ -23,7 +24,7 @@ struct sink {
 /* `fd` stays the caller's; its own flags are not touched: they are shared with its owner. */
 void sink_open(struct sink *sink, int fd);
 
-/* The same as messages on a client's socket: pieces of stdout (0) or stderr (1). */
+/* The same as messages on a client's socket: pieces of this stream (output.h). */
 int sink_open_messages(struct sink *sink, int socket, int stream);
 void sink_close(struct sink *sink);
 

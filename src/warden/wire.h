@@ -20,12 +20,12 @@
 #include "warden/pack.h"
 #include "warden/report.h"
 
-#define WIRE_VERSION 1U
+#define WIRE_VERSION 2U
 #define WIRE_INLINE (32 * KIB)       /* a larger body goes into a memory file */
 #define WIRE_REQUEST_MAX (4 * MIB)   /* what a client may say at once */
 #define WIRE_REPORT_MAX (1ULL << 40) /* bounded by what was asked to be captured */
 #define WIRE_FDS_MAX 6
-#define WIRE_PARTS_MAX 8
+#define WIRE_PARTS_MAX 12
 
 enum wire_type {
         WIRE_HELLO = 1, /* version; answered by WIRE_HELLO with version and pid */
@@ -37,6 +37,7 @@ enum wire_type {
         WIRE_SIGNAL, /* number */
         WIRE_OUTPUT, /* bytes of stdout */
         WIRE_ERRORS, /* bytes of stderr */
+        WIRE_RESULT, /* bytes of the result */
         WIRE_REPORT,
         /* between a warden and its makers (maker.h) */
         WIRE_PLAN,
@@ -123,6 +124,7 @@ struct wire_spec {
         size_t input_length;
         bool input_from_fd;
         uint64_t output_mode[2]; /* CBX_CAPTURE ... */
+        uint64_t result_mode;    /* CBX_NO_RESULT ... */
         bool sanitize;
         struct policy_limits limits; /* 0: the policy's */
         struct wire_bound bounds[WIRE_BOUNDS];

@@ -69,6 +69,7 @@ static void pack_limits(struct pack *pack, const struct policy_limits *limits)
         pack_number(pack, limits->tmp_size);
         pack_number(pack, limits->output);
         pack_number(pack, limits->capture);
+        pack_number(pack, limits->result);
 }
 
 static void unpack_limits(struct unpack *unpack, struct policy_limits *limits)
@@ -82,6 +83,7 @@ static void unpack_limits(struct unpack *unpack, struct policy_limits *limits)
         limits->tmp_size = unpack_number(unpack);
         limits->output = unpack_number(unpack);
         limits->capture = unpack_number(unpack);
+        limits->result = unpack_number(unpack);
 }
 
 void wire_pack_spec(struct pack *pack, uint64_t policy, const struct wire_spec *spec)
@@ -95,8 +97,13 @@ void wire_pack_spec(struct pack *pack, uint64_t policy, const struct wire_spec *
         pack_bytes(pack, spec->input, spec->input_length);
         for (int i = 0; i < 2; i++)
                 pack_number(pack, spec->output_mode[i]);
+        pack_number(pack, spec->result_mode);
         pack_number(pack, spec->sanitize);
         pack_limits(pack, &spec->limits);
+        for (int i = 0; i < WIRE_BOUNDS; i++) {
+                pack_number(pack, spec->bounds[i].key);
+                pack_number(pack, spec->bounds[i].most);
+        }
 }
 
 int wire_unpack_spec(struct unpack *unpack, uint64_t *ret_policy, struct wire_spec *ret)
@@ -112,8 +119,13 @@ int wire_unpack_spec(struct unpack *unpack, uint64_t *ret_policy, struct wire_sp
         spec.input = unpack_bytes(unpack, &spec.input_length);
         for (int i = 0; i < 2; i++)
                 spec.output_mode[i] = unpack_number_below(unpack, CBX_DISCARD + 1);
+        spec.result_mode = unpack_number_below(unpack, CBX_RESULT_EVENTS + 1);
         spec.sanitize = unpack_number_below(unpack, 2);
         unpack_limits(unpack, &spec.limits);
+        for (int i = 0; i < WIRE_BOUNDS; i++) {
+                spec.bounds[i].key = unpack_number(unpack);
+                spec.bounds[i].most = (uint32_t)unpack_number_below(unpack, 1ULL << 32);
+        }
         if (!unpack_is_whole(unpack) || !spec.argv[0]) {
                 free(spec.argv);
                 free(spec.environment);
@@ -147,6 +159,7 @@ static void pack_report(struct pack *pack, const struct report *report)
         pack_number(pack, report->output_lost);
         pack_number(pack, report->kill_pending);
         pack_number(pack, report->captured);
+        pack_number(pack, report->has_result);
         pack_number(pack, (uint64_t)report->started_at.tv_sec);
         pack_number(pack, (uint64_t)report->started_at.tv_nsec);
         pack_number(pack, report->setup_time);
@@ -167,14 +180,14 @@ static void pack_report(struct pack *pack, const struct report *report)
                 pack->failed |= !denials;
         }
         pack_text(pack, denials);
-        pack_output(pack, &report->output[0]);
-        pack_output(pack, &report->output[1]);
+        for (int i = 0; i < STREAMS; i++)
+                pack_output(pack, &report->output[i]);
 }
 
 int wire_send_report(int socket, const struct report *report, int flags)
 {
         _cleanup_pack_ struct pack pack = PACK_INIT;
-        struct iovec parts[2 + 2 * OUTPUT_PARTS];
+        struct iovec parts[2 + STREAMS * OUTPUT_PARTS];
         uint64_t length;
 
         pack_report(&pack, report);
@@ -183,8 +196,8 @@ int wire_send_report(int socket, const struct report *report, int flags)
         length = pack.buffer.length;
         parts[0] = (struct iovec){ &length, sizeof(length) };
         parts[1] = (struct iovec){ pack.buffer.data, pack.buffer.length };
-        output_parts(&report->output[0], parts + 2);
-        output_parts(&report->output[1], parts + 2 + OUTPUT_PARTS);
+        for (size_t i = 0; i < STREAMS; i++)
+                output_parts(&report->output[i], parts + 2 + i * OUTPUT_PARTS);
         return wire_send(socket, WIRE_REPORT, parts, ARRAY_SIZE(parts), NULL, 0, flags);
 }
 
@@ -225,6 +238,7 @@ static int unpack_numbers(struct unpack *unpack, struct report *report)
         report->output_lost = unpack_number_below(unpack, 2);
         report->kill_pending = unpack_number_below(unpack, 2);
         report->captured = unpack_number_below(unpack, 2);
+        report->has_result = unpack_number_below(unpack, 2);
         report->started_at.tv_sec = (time_t)unpack_number(unpack);
         report->started_at.tv_nsec = (long)unpack_number_below(unpack, NSEC_PER_SEC);
         report->setup_time = unpack_number(unpack);
@@ -259,7 +273,7 @@ int wire_unpack_report(const struct wire_message *message, struct report *report
         r = unpack_numbers(&unpack, report);
         if (r == 0)
                 r = unpack_lists(&unpack, report);
-        for (int i = 0; r == 0 && i < 2; i++) {
+        for (int i = 0; r == 0 && i < STREAMS; i++) {
                 struct output *output = &report->output[i];
 
                 if (!unpack_output(&unpack, output) ||
