@@ -73,6 +73,20 @@ static int input_file(const void *data, size_t length)
         return r < 0 ? r : TAKE_FD(fd);
 }
 
+/* What the boxes of such a call are prepared for. */
+static struct client_how how_of(const cbx_spec *spec, const struct wire_spec *asked)
+{
+        struct client_how how = { .explain = spec->explain };
+
+        if (spec->warm)
+                how.program =
+                        (struct wire_program){ .argv = asked->argv,
+                                               .environment = asked->environment,
+                                               .directory = asked->directory,
+                                               .result = asked->result_mode != CBX_NO_RESULT };
+        return how;
+}
+
 int client_start(cbx_warden *warden, cbx_policy *policy, const cbx_spec *spec,
                  const struct wire_bound bounds[WIRE_BOUNDS], cbx_call **ret_call, cbx_error *error)
 {
@@ -80,6 +94,7 @@ int client_start(cbx_warden *warden, cbx_policy *policy, const cbx_spec *spec,
         int fds[4], r;
         size_t n_fds = 1;
         struct wire_spec asked;
+        struct client_how how;
         cbx_spec known = CBX_SPEC_INIT;
         char *shell[4];
         cbx_call *call = NULL;
@@ -114,7 +129,8 @@ int client_start(cbx_warden *warden, cbx_policy *policy, const cbx_spec *spec,
         if (!call)
                 return r;
         fds[WIRE_FD_CALL] = theirs;
-        r = client_request(warden, policy, known.explain, WIRE_START, &asked, fds, n_fds, error);
+        how = how_of(&known, &asked);
+        r = client_request(warden, policy, &how, WIRE_START, &asked, fds, n_fds, error);
         if (r < 0) {
                 cbx_call_free(call);
                 return r;
@@ -129,22 +145,11 @@ int cbx_start(cbx_warden *warden, cbx_policy *policy, const cbx_spec *spec, cbx_
         return client_start(warden, policy, spec, NULL, ret_call, error);
 }
 
-int cbx_prepare(cbx_warden *warden, cbx_policy *policy, cbx_error *error)
+static int await_prepared(cbx_call *call, cbx_error *error)
 {
-        _cleanup_fd_ int theirs = -1;
         cbx_report report = CBX_REPORT_INIT;
-        cbx_call *call = NULL;
-        int r;
+        int r = cbx_wait(call, &report, error);
 
-        if (!warden || !policy)
-                return error_set(error, -EINVAL, !warden ? "warden" : "policy", "is NULL");
-        r = client_open_call(policy, NULL, &call, &theirs, error);
-        if (!call)
-                return r;
-        r = client_request(warden, policy, false, WIRE_PREPARE, NULL, &theirs, 1, error);
-        theirs = base_close(theirs);
-        if (r == 0)
-                r = cbx_wait(call, &report, error);
         if (r == 0 && report.error) {
                 r = report.error->code;
                 error_set(error, r, report.error->where, "%s", report.error->text);
@@ -152,8 +157,39 @@ int cbx_prepare(cbx_warden *warden, cbx_policy *policy, cbx_error *error)
                         error_hint(error, "%s", report.error->hint);
         }
         cbx_report_free(&report);
+        return r;
+}
+
+int client_prepare(cbx_warden *warden, cbx_policy *policy, const cbx_spec *spec, cbx_error *error)
+{
+        _cleanup_fd_ int theirs = -1;
+        cbx_spec known = CBX_SPEC_INIT;
+        struct wire_spec asked = { 0 };
+        struct client_how how;
+        char *shell[4];
+        cbx_call *call = NULL;
+        int r = 0;
+
+        if (!warden || !policy)
+                return error_set(error, -EINVAL, !warden ? "warden" : "policy", "is NULL");
+        if (spec)
+                r = client_read_spec(spec, policy, &known, shell, &asked, error);
+        if (r == 0)
+                r = client_open_call(policy, NULL, &call, &theirs, error);
+        if (!call)
+                return r;
+        how = how_of(&known, &asked);
+        r = client_request(warden, policy, &how, WIRE_PREPARE, NULL, &theirs, 1, error);
+        theirs = base_close(theirs);
+        if (r == 0)
+                r = await_prepared(call, error);
         cbx_call_free(call);
         return r;
+}
+
+int cbx_prepare(cbx_warden *warden, cbx_policy *policy, cbx_error *error)
+{
+        return client_prepare(warden, policy, NULL, error);
 }
 
 /* ---- Events ---- */

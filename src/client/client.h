@@ -11,7 +11,7 @@
 #include "warden/wire.h"
 
 #define CLIENT_STRUCT_MAX 65536 /* a struct of the caller's that claims more is none */
-#define CLIENT_POLICIES 64      /* that one connection keeps in use; the least used one goes */
+#define CLIENT_POLICIES 192     /* that one connection keeps in use; the least used one goes */
 
 /* A policy that the warden has been told of, and under which circumstances it holds. */
 struct client_policy {
@@ -63,9 +63,20 @@ int client_start(cbx_warden *warden, cbx_policy *policy, const cbx_spec *spec,
 int client_read_spec(const cbx_spec *spec, const cbx_policy *policy, cbx_spec *room, char *shell[4],
                      struct wire_spec *ret, cbx_error *error);
 
+/* What boxes are prepared for, besides the policy. */
+struct client_how {
+        bool explain;
+        struct wire_program program;
+};
+
 /* Send a request that needs a policy, and a spec where it starts a call (warden.c). */
-int client_request(cbx_warden *warden, cbx_policy *policy, bool explain, enum wire_type type,
-                   const struct wire_spec *spec, const int *fds, size_t n_fds, cbx_error *error);
+int client_request(cbx_warden *warden, cbx_policy *policy, const struct client_how *how,
+                   enum wire_type type, const struct wire_spec *spec, const int *fds, size_t n_fds,
+                   cbx_error *error);
+
+/* Get boxes ready, as cbx_prepare does; with a spec that is warm, with its program started in them.
+ * NULL: without (call.c). */
+int client_prepare(cbx_warden *warden, cbx_policy *policy, const cbx_spec *spec, cbx_error *error);
 
 /* A call on a socket pair; the warden's end is returned (call.c). */
 int client_open_call(cbx_policy *policy, const char *id, cbx_call **ret_call, int *ret_socket,

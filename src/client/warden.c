@@ -256,15 +256,34 @@ int cbx_warden_pid(const cbx_warden *warden)
 
 /* ---- Policies ---- */
 
+static uint64_t hash_texts(uint64_t hash, char *const *texts)
+{
+        for (; texts && *texts; texts++)
+                hash = hash_bytes(hash, *texts, strlen(*texts) + 1);
+        return hash_bytes(hash, "\1", 1);
+}
+
+/* The warden compares what a call asks for with what it started: were two to hash alike, the call
+ * would be a slower one. */
+static uint64_t hash_program(uint64_t hash, const struct wire_program *program)
+{
+        hash = hash_texts(hash, program->argv);
+        hash = hash_texts(hash, program->environment);
+        if (program->directory)
+                hash = hash_bytes(hash, program->directory, strlen(program->directory) + 1);
+        return hash_bytes(hash, program->result ? "r" : "p", 1);
+}
+
 /* What a plan depends on besides the policy: the caller's directory, the part of his environment
- * that the policy looks at, and whether refusals are to be explained. */
+ * that the policy looks at, whether refusals are to be explained, and what is started ahead. */
 static uint64_t hash_circumstances(const struct wire_policy *policy)
 {
         uint64_t hash = hash_bytes(HASH_INIT, policy->directory, strlen(policy->directory) + 1);
 
         for (char **variable = policy->environment; *variable; variable++)
                 hash = hash_bytes(hash, *variable, strlen(*variable) + 1);
-        return hash_bytes(hash, policy->explain ? "e" : "", policy->explain);
+        hash = hash_bytes(hash, policy->explain ? "e" : "", policy->explain);
+        return policy->program.argv ? hash_program(hash, &policy->program) : hash;
 }
 
 /* Its place in the table, or the one that has not been used for longest. */
@@ -353,14 +372,16 @@ static int send_request(cbx_warden *warden, cbx_policy *policy, struct wire_poli
         return wire_send_packed(warden->socket, type, &pack, fds, n_fds, 0);
 }
 
-int client_request(cbx_warden *warden, cbx_policy *policy, bool explain, enum wire_type type,
-                   const struct wire_spec *spec, const int *fds, size_t n_fds, cbx_error *error)
+int client_request(cbx_warden *warden, cbx_policy *policy, const struct client_how *how,
+                   enum wire_type type, const struct wire_spec *spec, const int *fds, size_t n_fds,
+                   cbx_error *error)
 {
         _cleanup_free_ char **environment = plan_select_environment(policy, environ);
         _cleanup_free_ char *directory = getcwd(NULL, 0);
         struct wire_policy asked = { .directory = directory,
                                      .environment = environment,
-                                     .explain = explain };
+                                     .explain = how->explain,
+                                     .program = how->program };
         int r = -ENOTCONN;
 
         if (!environment)

@@ -67,7 +67,15 @@ static void set_deadline(struct call *call, uint64_t at)
         loop_set_timer(call->loop, &call->timer, MIN(call->deadline, call->cancel_at));
 }
 
-/* The wall limit counts from the moment the program was executed. */
+/* When the program began to work for this call: when it was executed, unless it ran before. */
+static uint64_t started_at(const struct call *call)
+{
+        uint64_t started = atomic_load(&call->box.box.page->started);
+
+        return started ? MAX(started, call->begun) : 0;
+}
+
+/* The wall limit counts from that moment. */
 static uint64_t wall_end(const struct call *call, uint64_t started)
 {
         double wall = call->spec->limits.wall * (double)NSEC_PER_SEC;
@@ -225,6 +233,7 @@ static int open_streams(struct call *call, int *ret_input)
 {
         const struct call_spec *spec = call->spec;
         int r = prepared_open_streams(&call->box, call->plan, spec->result);
+        int pipe[2] = { call->box.input[0], call->box.input[1] };
 
         for (int i = 0; r == 0 && i < (spec->result ? STREAMS : STREAM_RESULT); i++) {
                 call->box_ends[i] = TAKE_FD(call->box.output[i][1]);
@@ -232,6 +241,11 @@ static int open_streams(struct call *call, int *ret_input)
         }
         if (r < 0)
                 return r;
+        if (call->box.running) {
+                call->box.input[0] = call->box.input[1] = -1;
+                return input_join(&call->input, spec->stdin_fd, spec->stdin_data,
+                                  spec->stdin_length, pipe);
+        }
         if (!spec->stdin_data && spec->stdin_fd < 0) {
                 *ret_input = TAKE_FD(call->box.nothing);
                 return 0;
@@ -262,6 +276,8 @@ static int start_box(struct call *call, cbx_error *error)
 
         if (r < 0)
                 return error_set(error, r, "", "cannot make a pipe: %s", strerror(-r));
+        if (call->box.running)
+                return 0;
         /* Of the pipes' other ends a copy is kept until init has reported: their end would wake
          * this process while the program is still on its way out. */
         return box_start(&call->box.box, &particulars,
@@ -279,6 +295,8 @@ static void watch_box(struct call *call)
         call->input_box =
                 (struct watch){ .fd = call->input.box, .ready = input_ready, .owner = call };
         call->input_source = (struct watch){ .fd = -1, .ready = input_ready, .owner = call };
+        if (call->box.running && call->input.box >= 0) /* it waits for nothing else */
+                input_ready(&call->input_box, EPOLLOUT);
         call_watch(call, &call->control, EPOLLIN);
         call_watch(call, &call->init, EPOLLIN);
         for (int i = 0; i < STREAMS; i++)
@@ -287,7 +305,7 @@ static void watch_box(struct call *call)
                 call->terminal =
                         (struct watch){ .fd = box->start, .ready = terminal_ready, .owner = call };
                 call_watch(call, &call->terminal, EPOLLIN);
-        } else if (call->input.box >= 0) {
+        } else if (call->input.box >= 0 && !call->box.running) {
                 call_watch(call, &call->input_box, EPOLLOUT);
         }
 }
@@ -310,7 +328,7 @@ int call_start(struct call *call, struct loop *loop, const struct plan *plan,
         *box = (struct prepared)PREPARED_INIT;
         for (int i = 0; i < STREAMS; i++)
                 call->box_ends[i] = call->streams[i].source.fd = -1;
-        call->input.box = call->input.null = -1;
+        call->input.box = call->input.null = call->input.rest = -1;
         clock_gettime(CLOCK_REALTIME, &report->started_at);
         report->limits = spec->limits;
         report->captured = spec->captured;
@@ -343,7 +361,7 @@ int call_start(struct call *call, struct loop *loop, const struct plan *plan,
 
 static void expire_running(struct call *call, uint64_t now)
 {
-        uint64_t started = atomic_load(&call->box.box.page->started);
+        uint64_t started = started_at(call);
         uint64_t end = started ? wall_end(call, started) : call->begun + SETUP_LIMIT;
 
         if (!call->watched)

@@ -82,6 +82,8 @@ void call_write_report(struct call *call)
                 report->bytes_in = call->input.total;
         if (report_take_page(report, call->plan, page) < 0)
                 report_warn(report, "out of memory while the report was written");
+        if (call->box.running && started && started < call->begun) /* it waited for this call */
+                report->run_time = page->ended > call->begun ? page->ended - call->begun : 0;
         report->memory_peak = usage.memory_peak ? usage.memory_peak : report->memory_peak;
         if (usage.cpu_user + usage.cpu_system > 0) {
                 report->cpu_user = usage.cpu_user;

@@ -27,20 +27,33 @@ static enum input_kind kind_of(int fd)
         return S_ISSOCK(st.st_mode) ? INPUT_SOCKET : INPUT_OTHER;
 }
 
-int input_open(struct input *input, int source, const char *data, size_t length)
+int input_make_pipe(int ret_pipe[2])
 {
         int pipe[2];
+
+        if (pipe2(pipe, O_CLOEXEC) < 0)
+                return -errno;
+        /* One page: the pipe is either empty or full, and the kernel says when it empties. */
+        if (fcntl(pipe[1], F_SETPIPE_SZ, PIECE) < 0 || fcntl(pipe[1], F_SETFL, O_NONBLOCK) < 0) {
+                int r = -errno;
+
+                base_close(pipe[0]);
+                base_close(pipe[1]);
+                return r;
+        }
+        memcpy(ret_pipe, pipe, sizeof(pipe));
+        return 0;
+}
+
+/* Everything but the pipe. */
+static int begin(struct input *input, int source, const char *data, size_t length)
+{
         off_t at;
 
         *input = (struct input){
-                .source = source, .box = -1, .null = -1, .data = data, .length = length
+                .source = source, .box = -1, .null = -1, .rest = -1, .data = data, .length = length
         };
         input->kind = data ? INPUT_DATA : kind_of(source);
-        if (input->kind == INPUT_NONE) {
-                int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-
-                return fd < 0 ? -errno : fd;
-        }
         if (input->kind == INPUT_FILE) {
                 at = lseek(source, 0, SEEK_CUR);
                 input->at = at < 0 ? 0 : (uint64_t)at;
@@ -50,16 +63,40 @@ int input_open(struct input *input, int source, const char *data, size_t length)
                 if (input->null < 0)
                         return -errno;
         }
-        if (pipe2(pipe, O_CLOEXEC) < 0)
-                return -errno;
-        /* One page: the pipe is either empty or full, and the kernel says when it empties. */
-        if (fcntl(pipe[1], F_SETPIPE_SZ, PIECE) < 0 || fcntl(pipe[1], F_SETFL, O_NONBLOCK) < 0) {
-                base_close(pipe[0]);
-                base_close(pipe[1]);
-                return -errno;
+        return 0;
+}
+
+int input_open(struct input *input, int source, const char *data, size_t length)
+{
+        int pipe[2], r = begin(input, source, data, length);
+
+        if (r < 0)
+                return r;
+        if (input->kind == INPUT_NONE) {
+                int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+                return fd < 0 ? -errno : fd;
         }
+        r = input_make_pipe(pipe);
+        if (r < 0)
+                return r;
         input->box = pipe[1];
+        if (input->kind == INPUT_DATA)
+                input->rest = fcntl(pipe[0], F_DUPFD_CLOEXEC, 3);
         return pipe[0];
+}
+
+int input_join(struct input *input, int source, const char *data, size_t length, const int pipe[2])
+{
+        int r = begin(input, source, data, length);
+
+        input->box = pipe[1];
+        input->rest = pipe[0];
+        if (r < 0 || input->kind != INPUT_DATA) /* a box that closes its end is to be seen */
+                input->rest = base_close(input->rest);
+        if (r < 0 || input->kind == INPUT_NONE) /* there is nothing to be read */
+                input->box = base_close(input->box);
+        return r;
 }
 
 /* Take `length` bytes that the box has read out of the caller's descriptor. Never waits for them:
@@ -144,6 +181,10 @@ void input_step(struct input *input)
         n = show(input);
         if (n == -EAGAIN || n == -EINTR) {
                 input->waiting = true;
+        } else if (n > 0 && input->rest >= 0 && input->at == input->length) {
+                /* That was all of it: the box need not wait for this process to say so. */
+                input->shown = (size_t)n;
+                input->box = base_close(input->box);
         } else if (n <= 0) {
                 /* The end, or a reader that is gone. */
                 input->box = base_close(input->box);
@@ -158,10 +199,12 @@ void input_close(struct input *input)
 
         if (input->kind == INPUT_NONE)
                 return;
-        if (input->box >= 0 && input->shown > 0 && ioctl(input->box, FIONREAD, &left) == 0)
+        if (input->shown > 0 &&
+            ioctl(input->box >= 0 ? input->box : input->rest, FIONREAD, &left) == 0)
                 consume(input, input->shown - MIN((size_t)left, input->shown));
         input->box = base_close(input->box);
         input->null = base_close(input->null);
+        input->rest = base_close(input->rest);
         if (input->kind == INPUT_FILE)
                 (void)lseek(input->source, (off_t)input->at, SEEK_SET);
         input->kind = INPUT_NONE;

@@ -26,10 +26,17 @@ struct input {
         uint64_t total; /* read by the box */
         bool waiting;   /* for the source, rather than for the box */
         int null;       /* INPUT_PIPE: where consumed bytes go */
+        int rest;       /* INPUT_DATA: the box's end, to see what it left; -1 */
 };
+
+/* Make a pipe for input: the box's end, ours. */
+int input_make_pipe(int ret_pipe[2]);
 
 /* Returns the read end for the box, or a negative errno. */
 int input_open(struct input *input, int source, const char *data, size_t length);
+
+/* The same for a box that has its end of the pipe already; both are taken over. */
+int input_join(struct input *input, int source, const char *data, size_t length, const int pipe[2]);
 
 /* Move what can be moved. Afterwards watch the source if input->waiting, else the box's pipe. */
 void input_step(struct input *input);

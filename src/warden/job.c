@@ -174,7 +174,8 @@ void job_begin(struct job *job)
 {
         struct loop *loop = &job->client->server->loop;
 
-        job->taker = (struct pool_taker){ .taken = taken, .refused = refused };
+        job->taker.taken = taken;
+        job->taker.refused = refused;
         job->patience = (struct timer){ .expired = out_of_patience, .owner = job };
         pool_take(job->pool, &job->taker);
         if (job->taker.waiting && loop_add_timer(loop, &job->patience) == 0)
@@ -342,6 +343,8 @@ static int check_request(struct job *job, struct wire_message *message, cbx_erro
         }
         job->pool = pool_ref(policy->pool);
         r = job->probing ? 0 : read_spec(job, error);
+        job->taker.fresh = !job->probing && !program_suits(&job->pool->wanted.program,
+                                                           job->pool->policy, &job->spec);
         if (r == 0 && client->n_running + client->n_queued >
                               client->server->options.calls + client->server->options.queue) {
                 r = error_set(error, -EAGAIN, "", "%u calls run and %u wait: the queue is full",

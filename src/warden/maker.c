@@ -187,7 +187,7 @@ static _Noreturn void nursery_main(int socket, int warden)
                 }
                 if (pid < 0)
                         tell_refusal(message.fds[0], errno);
-                free(policy.environment);
+                wire_policy_free(&policy);
         }
 }
 

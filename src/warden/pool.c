@@ -30,30 +30,71 @@ static void box_drop(struct pool_box *box)
         free(box);
 }
 
-static struct pool_box *take_first(struct pool *pool)
+/* The oldest box; where it has to be a fresh one, the oldest in which nothing runs. */
+static struct pool_box *take_first(struct pool *pool, bool fresh)
 {
-        struct pool_box *box = STAILQ_FIRST(&pool->boxes);
+        struct pool_box *box;
 
-        if (box) {
-                STAILQ_REMOVE_HEAD(&pool->boxes, link);
+        STAILQ_FOREACH(box, &pool->boxes, link)
+        {
+                if (fresh && box->prepared.running)
+                        continue;
+                STAILQ_REMOVE(&pool->boxes, box, pool_box, link);
                 pool->n_boxes--;
+                return box;
         }
-        return box;
+        return NULL;
 }
 
 static void drop_boxes(struct pool *pool, unsigned left)
 {
         while (pool->n_boxes > left)
-                box_drop(take_first(pool));
+                box_drop(take_first(pool, false));
 }
 
-/* A box that says something before its call, or whose init is gone, could not be made. */
+/* A box that says something before its call, or whose init is gone, could not be made; or its
+ * program was started and has not waited for its input. */
 static bool is_sound(const struct pool_box *box)
 {
-        struct pollfd fds[2] = { { .fd = box->prepared.box.pidfd, .events = POLLIN },
-                                 { .fd = box->prepared.box.control, .events = POLLIN } };
+        const struct prepared *prepared = &box->prepared;
+        struct pollfd fds[2 + STREAMS] = { { .fd = prepared->box.pidfd, .events = POLLIN },
+                                           { .fd = prepared->box.control, .events = POLLIN } };
 
-        return poll(fds, 2, 0) == 0;
+        for (int i = 0; i < STREAMS; i++)
+                fds[2 + i] = (struct pollfd){ .fd = prepared->running ? prepared->output[i][0] : -1,
+                                              .events = POLLIN };
+        return poll(fds, ARRAY_SIZE(fds), 0) == 0;
+}
+
+/* Get a box as far as it can be without a call: its streams, and the program if it is known. */
+static int warm_up(struct pool *pool, struct pool_box *box)
+{
+        const struct wire_program *program = &pool->wanted.program;
+        struct box_spec spec = { .argv = program->argv,
+                                 .environment = program->environment,
+                                 .directory = program->directory,
+                                 .result = program->result,
+                                 .limits = pool->policy->limits };
+
+        if (!program->argv) {
+                (void)prepared_open_streams(&box->prepared, &box->plan->plan, false);
+                return 0; /* else the call tries */
+        }
+        program_look(&pool->wanted, pool->policy, &box->files);
+        return prepared_start(&box->prepared, &box->plan->plan, &spec, NULL);
+}
+
+static void keep(struct pool *pool, struct pool_box *box, bool first)
+{
+        if (warm_up(pool, box) < 0) {
+                box_drop(box);
+                return;
+        }
+        if (first)
+                STAILQ_INSERT_HEAD(&pool->boxes, box, link);
+        else
+                STAILQ_INSERT_TAIL(&pool->boxes, box, link);
+        pool->n_boxes++;
 }
 
 /* ---- The maker ---- */
@@ -62,20 +103,16 @@ static void hear(struct watch *watch, uint32_t events);
 
 static int open_maker(struct pool *pool, cbx_error *error)
 {
-        struct unpack unpack = UNPACK_INIT(pool->key, pool->key_length);
-        struct wire_policy policy;
+        struct wire_policy policy = pool->wanted;
         int pair[2], r;
 
-        r = wire_unpack_policy(&unpack, &policy);
+        policy.program = (struct wire_program){ 0 }; /* inits are copies of their maker */
+        r = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0 ? -errno : 0;
         if (r == 0) {
-                r = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0 ? -errno : 0;
-                if (r == 0) {
-                        r = nursery_ask(pool->pools->nursery, &policy, pair[1]);
-                        base_close(pair[1]);
-                        if (r < 0)
-                                base_close(pair[0]);
-                }
-                free(policy.environment);
+                r = nursery_ask(pool->pools->nursery, &policy, pair[1]);
+                base_close(pair[1]);
+                if (r < 0)
+                        base_close(pair[0]);
         }
         if (r == 0) {
                 pool->maker = (struct watch){ .fd = pair[0], .ready = hear, .owner = pool };
@@ -183,6 +220,20 @@ static void hand_out(struct pool_box *box, struct pool_taker *taker)
         free(box);
 }
 
+/* The oldest box that can be used. What a program was started from may have been replaced. */
+static struct pool_box *take_fit(struct pool *pool, bool fresh)
+{
+        struct program_files files;
+        struct pool_box *box;
+
+        if (pool->n_boxes > 0 && pool->wanted.program.argv)
+                program_look(&pool->wanted, pool->policy, &files);
+        while ((box = take_first(pool, fresh)) &&
+               (!is_sound(box) || (box->prepared.running && !program_is_same(&box->files, &files))))
+                box_drop(box);
+        return box;
+}
+
 void pool_take(struct pool *pool, struct pool_taker *taker)
 {
         cbx_error error = CBX_ERROR_INIT;
@@ -193,13 +244,13 @@ void pool_take(struct pool *pool, struct pool_taker *taker)
         if (pool->plan && !pool->plan->plan.remote &&
             !plan_facts_hold(pool->plan->plan.facts, pool->plan->plan.n_facts))
                 outdate(pool);
-        while ((box = take_first(pool)) && !is_sound(box))
-                box_drop(box);
+        box = take_fit(pool, taker->fresh);
         if (box) {
                 hand_out(box, taker);
                 return;
         }
-        pool->target = MIN(MAX(pool->target * 2, FIRST_TARGET), pool->pools->prepared_max);
+        if (!taker->fresh || !pool->wanted.program.argv)
+                pool->target = MIN(MAX(pool->target * 2, FIRST_TARGET), pool->pools->prepared_max);
         taker->waiting = true;
         TAILQ_INSERT_TAIL(&pool->takers, taker, link);
         pool->n_takers++;
@@ -223,8 +274,7 @@ void pool_give_back(struct pool *pool, struct prepared *prepared, struct maker_p
         box->prepared = *prepared;
         *prepared = (struct prepared)PREPARED_INIT;
         box->plan = maker_plan_ref(plan);
-        STAILQ_INSERT_HEAD(&pool->boxes, box, link);
-        pool->n_boxes++;
+        keep(pool, box, true);
 }
 
 static void refill(struct pool *pool)
@@ -309,10 +359,7 @@ static void take_box(struct pool *pool, struct wire_message *message)
                 box_drop(box);
                 return;
         }
-        (void)prepared_open_streams(&box->prepared, &pool->plan->plan,
-                                    false); /* else the call tries */
-        STAILQ_INSERT_TAIL(&pool->boxes, box, link);
-        pool->n_boxes++;
+        keep(pool, box, false);
 }
 
 /* The maker is gone. If it was ever of use, those who wait get another. */
@@ -395,6 +442,7 @@ static void pool_free(struct pool *pool)
         loop_remove_timer(pool->pools->loop, &pool->refill);
         TAILQ_REMOVE(&pool->pools->list, pool, link);
         cbx_policy_unref(pool->policy);
+        wire_policy_free(&pool->wanted);
         free(pool->key);
         free(pool);
 }
@@ -405,6 +453,7 @@ int pool_open(struct pools *pools, const struct wire_policy *policy, cbx_error *
         _cleanup_pack_ struct pack key = PACK_INIT;
         _cleanup_policy_ cbx_policy *parsed = NULL;
         struct wire_policy nameless = *policy;
+        struct unpack unpack;
         struct pool *pool;
         uint64_t hash;
         int r;
@@ -440,7 +489,9 @@ int pool_open(struct pools *pools, const struct wire_policy *policy, cbx_error *
         STAILQ_INIT(&pool->asked);
         TAILQ_INIT(&pool->takers);
         TAILQ_INSERT_TAIL(&pools->list, pool, link);
-        if (loop_add_timer(pools->loop, &pool->look) < 0 ||
+        unpack = (struct unpack)UNPACK_INIT(pool->key, pool->key_length);
+        if (wire_unpack_policy(&unpack, &pool->wanted) < 0 ||
+            loop_add_timer(pools->loop, &pool->look) < 0 ||
             loop_add_timer(pools->loop, &pool->refill) < 0) {
                 pool_free(pool);
                 return error_oom(error);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A pool: the maker of one policy and the boxes that wait ready for it. Each is used for one call
- * and never again. The pool grows with demand and shrinks without it; a policy that nobody uses
- * has neither boxes nor a maker.
+ * A pool: the maker of one policy and the boxes that wait ready for it. Where the policy comes with
+ * a program, it has been started in them (program.h). Each is used for one call and never again.
+ * The pool grows with demand and shrinks without it; a policy that nobody uses has neither boxes
+ * nor a maker.
  */
 #ifndef WARDEN_POOL_H
 #define WARDEN_POOL_H
@@ -12,12 +13,14 @@
 #include "warden/loop.h"
 #include "warden/maker.h"
 #include "warden/prepared.h"
+#include "warden/program.h"
 
 /* Someone who needs a box. One of the two is called, once, unless pool_abandon comes before. Box
  * and plan become the taker's own. */
 struct pool_taker {
         void (*taken)(struct pool_taker *taker, struct prepared *box, struct maker_plan *plan);
         void (*refused)(struct pool_taker *taker, const cbx_error *error);
+        bool fresh; /* needs a box in which nothing has been started */
         bool waiting;
         TAILQ_ENTRY(pool_taker) link;
 };
@@ -25,8 +28,9 @@ struct pool_taker {
 /* A box, from the moment it is asked for. */
 struct pool_box {
         struct prepared prepared;
-        struct maker_plan *plan; /* from which it was made; NULL: not yet */
-        bool outdated;           /* not to be used when it comes */
+        struct maker_plan *plan;    /* from which it was made; NULL: not yet */
+        bool outdated;              /* not to be used when it comes */
+        struct program_files files; /* of the program that was started in it */
         STAILQ_ENTRY(pool_box) link;
 };
 
@@ -38,6 +42,7 @@ struct pool {
         char *key;     /* the policy as it was asked for, without its id */
         size_t key_length;
         uint64_t hash;
+        struct wire_policy wanted; /* the same, read; points into the key */
         cbx_policy *policy;
         struct watch maker;                   /* fd -1: there is none */
         bool proven;                          /* this maker has made a box */

@@ -2,6 +2,9 @@
 #include "warden/prepared.h"
 
 #include <fcntl.h>
+#include <string.h>
+
+#include "warden/input.h"
 
 void prepared_give(const struct plan *plan, int fd)
 {
@@ -25,6 +28,25 @@ int prepared_open_streams(struct prepared *prepared, const struct plan *plan, bo
         return prepared->nothing < 0 ? -errno : 0;
 }
 
+int prepared_start(struct prepared *prepared, const struct plan *plan, const struct box_spec *spec,
+                   cbx_error *error)
+{
+        int r = prepared_open_streams(prepared, plan, spec->result);
+
+        if (r == 0)
+                r = input_make_pipe(prepared->input);
+        if (r < 0)
+                return error_set(error, r, "", "cannot make a pipe: %s", strerror(-r));
+        prepared_give(plan, prepared->input[0]);
+        r = box_start(&prepared->box, spec,
+                      (int[]){ prepared->input[0], prepared->output[STREAM_OUTPUT][1],
+                               prepared->output[STREAM_ERRORS][1],
+                               prepared->output[STREAM_RESULT][1] },
+                      error);
+        prepared->running = r == 0;
+        return r;
+}
+
 void prepared_free(struct prepared *prepared)
 {
         box_free(&prepared->box);
@@ -32,5 +54,7 @@ void prepared_free(struct prepared *prepared)
         for (int i = 0; i < 2 * STREAMS; i++)
                 base_close(prepared->output[i / 2][i % 2]);
         base_close(prepared->nothing);
+        base_close(prepared->input[0]);
+        base_close(prepared->input[1]);
         *prepared = (struct prepared)PREPARED_INIT;
 }

@@ -13,12 +13,17 @@ struct prepared {
         /* What most calls need, made when there is time: pipes for its output, nothing as input. */
         int output[STREAMS][2]; /* read end, write end */
         int nothing;
+        bool running; /* its program has been started and waits for its input ... */
+        int input[2]; /* ... on this pipe: the box's end, ours */
 };
 
 #define PREPARED_INIT                                                                              \
         {                                                                                          \
                 .box = BOX_INIT, .cgroup = CGROUP_INIT,                                            \
-                .output = { { -1, -1 }, { -1, -1 }, { -1, -1 } }, .nothing = -1                    \
+                .output = { { -1, -1 }, { -1, -1 }, { -1, -1 } }, .nothing = -1, .input = {        \
+                        -1,                                                                        \
+                        -1                                                                         \
+                }                                                                                  \
         }
 
 /* The box's user may open its own standard descriptors again, by /dev/stdout and the like. For
@@ -27,6 +32,10 @@ void prepared_give(const struct plan *plan, int fd);
 
 /* Open the streams, unless that has been done; the result's only where there is one. */
 int prepared_open_streams(struct prepared *prepared, const struct plan *plan, bool result);
+
+/* Start a program before there is a call for it. On failure the box is of no use any more. */
+int prepared_start(struct prepared *prepared, const struct plan *plan, const struct box_spec *spec,
+                   cbx_error *error);
 
 /* The box is dead or killed. */
 void prepared_free(struct prepared *prepared);

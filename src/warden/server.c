@@ -23,6 +23,12 @@
 
 /* ---- Whose turn it is ---- */
 
+/* A box of a pool that starts programs ahead does not do for every call. */
+static bool needs_new_box(const struct job *job)
+{
+        return job->taker.fresh && job->pool->wanted.program.argv;
+}
+
 /* Has the first in the queue its turn, if it is the client's? A pool whose maker is slow holds up
  * those who wait for it, and a server that is full leaves one call to each client. */
 static bool may_begin(const struct client *client)
@@ -32,7 +38,8 @@ static bool may_begin(const struct client *client)
         unsigned most = server->running_max + (client->n_running == 0 ? RUNNING_RESERVE : 0);
 
         return job && client->n_running < server->options.calls && server->n_running < most &&
-               (job->pool->n_boxes > 0 || job->pool->n_takers < STARTING_MAX);
+               ((job->pool->n_boxes > 0 && !needs_new_box(job)) ||
+                job->pool->n_takers < STARTING_MAX);
 }
 
 static void begin_first(struct client *client)
@@ -172,7 +179,7 @@ static int take_policy(struct client *client, const struct wire_message *message
                 TAILQ_INSERT_HEAD(&client->policies, policy, link);
                 client->n_policies++;
         }
-        free(asked.environment);
+        wire_policy_free(&asked);
         return policy ? 0 : -EPROTO;
 }
 

@@ -91,6 +91,15 @@ void wire_unpack_error(struct unpack *unpack, cbx_error *error);
 
 /* ---- What a plan is made from, and what a client has to know of it ---- */
 
+/* A program that is started in the boxes of a policy before there are calls for them (program.h).
+ */
+struct wire_program {
+        char **argv; /* NULL: there is none */
+        char **environment;
+        const char *directory; /* NULL: the policy's */
+        bool result;           /* it has a result channel */
+};
+
 struct wire_policy {
         uint64_t id;
         const char *text; /* the policy as JSON */
@@ -98,11 +107,13 @@ struct wire_policy {
         const char *directory; /* where relative paths start */
         char **environment;    /* the caller's, as far as the policy asks for it */
         bool explain;
+        struct wire_program program;
 };
 
 void wire_pack_policy(struct pack *pack, const struct wire_policy *policy);
-/* `ret` points into the message; its environment is to be freed. */
+/* `ret` points into the message; its lists are to be freed. */
 int wire_unpack_policy(struct unpack *unpack, struct wire_policy *ret);
+void wire_policy_free(struct wire_policy *policy);
 
 /* ---- A spec as it is asked for ---- */
 

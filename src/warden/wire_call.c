@@ -38,6 +38,22 @@ void wire_pack_policy(struct pack *pack, const struct wire_policy *policy)
         pack_text(pack, policy->directory);
         pack_texts(pack, (const char *const *)policy->environment);
         pack_number(pack, policy->explain);
+        pack_number(pack, policy->program.argv != NULL);
+        if (policy->program.argv) {
+                pack_texts(pack, (const char *const *)policy->program.argv);
+                pack_texts(pack, (const char *const *)policy->program.environment);
+                pack_text(pack, policy->program.directory);
+                pack_number(pack, policy->program.result);
+        }
+}
+
+static bool unpack_program(struct unpack *unpack, struct wire_program *program)
+{
+        program->argv = unpack_texts(unpack, TEXTS_MAX);
+        program->environment = unpack_texts(unpack, TEXTS_MAX);
+        program->directory = unpack_text(unpack);
+        program->result = unpack_number_below(unpack, 2);
+        return program->argv && program->argv[0];
 }
 
 int wire_unpack_policy(struct unpack *unpack, struct wire_policy *ret)
@@ -48,12 +64,22 @@ int wire_unpack_policy(struct unpack *unpack, struct wire_policy *ret)
         policy.directory = unpack_text(unpack);
         policy.environment = unpack_texts(unpack, TEXTS_MAX);
         policy.explain = unpack_number_below(unpack, 2);
+        if (unpack_number_below(unpack, 2) && !unpack_program(unpack, &policy.program))
+                unpack->bad = true;
         if (!unpack_is_whole(unpack) || !policy.directory || policy.directory[0] != '/') {
-                free(policy.environment);
+                wire_policy_free(&policy);
                 return -EPROTO;
         }
         *ret = policy;
         return 0;
+}
+
+void wire_policy_free(struct wire_policy *policy)
+{
+        free(policy->environment);
+        free(policy->program.argv);
+        free(policy->program.environment);
+        *policy = (struct wire_policy){ 0 };
 }
 
 /* ---- Specs ---- */

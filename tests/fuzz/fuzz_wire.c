@@ -30,7 +30,8 @@ static void try_policy(const char *data, size_t size)
                 return;
         wire_pack_policy(&pack, &policy);
         must_equal(&pack, data, size);
-        free(policy.environment);
+        must(!policy.program.argv || policy.program.argv[0]);
+        wire_policy_free(&policy);
 }
 
 static void try_spec(const char *data, size_t size)
