@@ -94,6 +94,21 @@ int buffer_add(struct buffer *buffer, const void *data, size_t length);
 int buffer_printf(struct buffer *buffer, const char *format, ...) PRINTF_LIKE(2, 3);
 #define _cleanup_buffer_ _cleanup_(buffer_free)
 
+/* ---- NULL-terminated lists of strings (list.c) ---- */
+
+char **list_new(void);
+size_t list_length(char *const *list);
+int list_add(char ***list, const char *text);
+int list_take(char ***list, char *text); /* frees it on failure; NULL is -ENOMEM */
+void list_sort(char **list);             /* each string is kept once */
+void list_free(char **list);
+
+static inline void list_freep(char ***list)
+{
+        list_free(*list);
+}
+#define _cleanup_list_ _cleanup_(list_freep)
+
 /* ---- Descriptors and files ---- */
 
 int fd_write_all(int fd, const void *data, size_t length);

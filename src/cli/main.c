@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "policy/json_read.h"
 
 static const struct {
         const char *name;
@@ -61,8 +62,7 @@ int cli_fail(const char *format, ...)
 
 int cli_print_json(json_t *json, int fd)
 {
-        size_t flags = JSON_REAL_PRECISION(15) | (isatty(fd) ? JSON_INDENT(2) : JSON_COMPACT);
-        _cleanup_free_ char *text = json ? json_dumps(json, flags) : NULL;
+        _cleanup_free_ char *text = json ? json_write(json, isatty(fd) ? 2 : 0) : NULL;
 
         if (!text)
                 return cli_fail("out of memory");

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "client/client.h"
+#include "policy/json_read.h"
 
 /* The enums are the same, in the same order: report.c of the engine has the words. */
 _Static_assert((int)CBX_EXITED == (int)REASON_EXITED && (int)CBX_DENIED == (int)REASON_DENIED &&
@@ -212,7 +213,7 @@ int cbx_report_print(const cbx_report *report, char **ret_text, cbx_error *error
         if (!owner)
                 return error_set(error, -EINVAL, "report", "there is no report in it");
         json = report_to_json(&owner->report);
-        text = json ? json_dumps(json, JSON_INDENT(2) | JSON_REAL_PRECISION(15)) : NULL;
+        text = json ? json_write(json, 2) : NULL;
         if (!text)
                 return error_oom(error);
         *ret_text = text;

@@ -120,8 +120,8 @@ static int refuse_text(const char *text, size_t length, const char *what,
                          mistake->text);
 }
 
-int policy_json_parse(const char *text, size_t length, const char *what, cbx_error *error,
-                      json_t **ret_json)
+int json_parse(const char *text, size_t length, const char *what, size_t limit, unsigned flags,
+               cbx_error *error, json_t **ret_json)
 {
         json_error_t mistake;
         struct scan scan;
@@ -129,15 +129,23 @@ int policy_json_parse(const char *text, size_t length, const char *what, cbx_err
 
         if (length == 0)
                 return error_set(error, -EINVAL, NULL, "%s is empty", what);
-        if (length > POLICY_TEXT_MAX)
-                return error_set(error, -EFBIG, NULL, "%s is longer than %llu bytes", what,
-                                 POLICY_TEXT_MAX);
+        if (length > limit)
+                return error_set(error, -EFBIG, NULL, "%s is longer than %zu bytes", what, limit);
         if (!scan_text(&scan, text, length))
                 return error_set(error, -EINVAL, NULL, "%s, line %d: nested more than %d deep",
                                  what, scan.line, JSON_DEPTH_MAX);
-        json = json_loadb(text, length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &mistake);
+        json = json_loadb(text, length,
+                          JSON_REJECT_DUPLICATES | JSON_DECODE_ANY |
+                                  (flags & JSON_PARSE_NUL ? JSON_ALLOW_NUL : 0),
+                          &mistake);
         if (!json)
                 return refuse_text(text, length, what, &mistake, error);
         *ret_json = json;
         return 0;
+}
+
+int policy_json_parse(const char *text, size_t length, const char *what, cbx_error *error,
+                      json_t **ret_json)
+{
+        return json_parse(text, length, what, POLICY_TEXT_MAX, 0, error, ret_json);
 }

@@ -78,6 +78,23 @@ int json_read_fields(json_t *value, const struct json_place *at, const struct js
 int json_read_array(json_t *value, const struct json_place *at, json_reader *read, cbx_error *error,
                     void *to);
 
+/* ---- Text (json_parse.c, json_write.c) ---- */
+
+#define JSON_NUMBER_ROOM 40
+
+enum {
+        JSON_PARSE_NUL = 1 << 0, /* strings may hold a NUL */
+};
+
+/* Parse strictly: one value, no duplicate keys, at most 64 levels and `limit` bytes. `what` names
+ * the document in errors ("the policy"). */
+int json_parse(const char *text, size_t length, const char *what, size_t limit, unsigned flags,
+               cbx_error *error, json_t **ret_json);
+
+/* The text of a value, in one line where indent is 0; NULL when memory ran out. */
+char *json_write(const json_t *value, unsigned indent);
+void json_write_number(double number, char room[JSON_NUMBER_ROOM]);
+
 /* ---- Suggestions (json_suggest.c) ---- */
 
 /* The nearest of some words, or NULL if none is near. */

@@ -30,9 +30,9 @@ static void policy_free(cbx_policy *policy)
                 policy_variable_clear(&policy->variables[i]);
         free(policy->paths);
         free(policy->variables);
-        policy_list_free(policy->protect);
-        policy_list_free(policy->syscalls_allow);
-        policy_list_free(policy->syscalls_deny);
+        list_free(policy->protect);
+        list_free(policy->syscalls_allow);
+        list_free(policy->syscalls_deny);
         free(policy);
 }
 
@@ -59,13 +59,13 @@ static int policy_new(cbx_policy **ret_policy)
         policy->refs = 1;
         policy->system = true;
         policy_limits_default(&policy->limits);
-        policy->protect = policy_list_new();
-        policy->syscalls_allow = policy_list_new();
-        policy->syscalls_deny = policy_list_new();
+        policy->protect = list_new();
+        policy->syscalls_allow = list_new();
+        policy->syscalls_deny = list_new();
         if (!policy->protect || !policy->syscalls_allow || !policy->syscalls_deny)
                 return -ENOMEM;
         for (size_t i = 0; policy_protect_default[i]; i++)
-                if (policy_list_add(&policy->protect, policy_protect_default[i]) < 0)
+                if (list_add(&policy->protect, policy_protect_default[i]) < 0)
                         return -ENOMEM;
         *ret_policy = TAKE_PTR(policy);
         return 0;
@@ -137,10 +137,10 @@ static int read_syscall(json_t *value, const struct json_place *at, cbx_error *e
                 return r;
         if (name[0] == '\0' || strlen(name) > 63 || name[strspn(name, letters)] != '\0')
                 return json_refuse(at, error, "\"%.64s\" is not the name of a system call", name);
-        if (policy_list_length(*list) == POLICY_SYSCALLS_MAX)
+        if (list_length(*list) == POLICY_SYSCALLS_MAX)
                 return json_refuse(at, error, "a list has at most %d system calls",
                                    POLICY_SYSCALLS_MAX);
-        return policy_list_add(list, name) < 0 ? error_oom(error) : 0;
+        return list_add(list, name) < 0 ? error_oom(error) : 0;
 }
 
 static int read_allow(json_t *value, const struct json_place *at, cbx_error *error, void *to)
@@ -203,9 +203,9 @@ static int policy_finish(cbx_policy *policy, cbx_error *error)
         r = check_syscalls(policy, error);
         if (r < 0)
                 return r;
-        policy_list_sort(policy->protect);
-        policy_list_sort(policy->syscalls_allow);
-        policy_list_sort(policy->syscalls_deny);
+        list_sort(policy->protect);
+        list_sort(policy->syscalls_allow);
+        list_sort(policy->syscalls_deny);
         r = policy_finish_variables(policy, error);
         if (r < 0)
                 return r;

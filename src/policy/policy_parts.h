@@ -32,14 +32,6 @@ void policy_limits_default(struct policy_limits *limits);
 json_t *policy_limits_to_json(const struct policy_limits *limits);
 json_t *policy_size_to_json(uint64_t size); /* "512M" where exact, else bytes */
 
-/* NULL-terminated lists of strings (policy_list.c). */
-char **policy_list_new(void);
-size_t policy_list_length(char *const *list);
-int policy_list_add(char ***list, const char *text);
-int policy_list_take(char ***list, char *text); /* frees it on failure; NULL is -ENOMEM */
-void policy_list_sort(char **list);             /* each string is kept once */
-void policy_list_free(char **list);
-
 /* The words for enums, in the order of their values (policy_words.c). */
 extern const struct json_words policy_network_words, policy_refusal_words, policy_guarantee_words;
 

@@ -289,7 +289,7 @@ static int read_workspace(json_t *value, const struct json_place *at, cbx_error 
 static int read_protect_name(json_t *value, const struct json_place *at, cbx_error *error, void *to)
 {
         cbx_policy *policy = to;
-        size_t n = policy_list_length(policy->protect);
+        size_t n = list_length(policy->protect);
         const char *name;
         int r;
 
@@ -303,7 +303,7 @@ static int read_protect_name(json_t *value, const struct json_place *at, cbx_err
         if (n == POLICY_PROTECT_MAX)
                 return json_refuse(at, error, "a policy protects at most %d names",
                                    POLICY_PROTECT_MAX);
-        if (policy_list_take(&policy->protect, tidy_path(name)) < 0)
+        if (list_take(&policy->protect, tidy_path(name)) < 0)
                 return error_oom(error);
         if (strcmp(policy->protect[n], ".") == 0)
                 return json_refuse(at, error, "is the workspace itself");
@@ -315,8 +315,8 @@ static int read_protect(json_t *value, const struct json_place *at, cbx_error *e
 {
         cbx_policy *policy = to;
 
-        policy_list_free(policy->protect);
-        policy->protect = policy_list_new();
+        list_free(policy->protect);
+        policy->protect = list_new();
         if (!policy->protect)
                 return error_oom(error);
         return json_read_array(value, at, read_protect_name, error, policy);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* NULL-terminated lists of strings. They are short: a policy's lists have their bounds. */
+/* NULL-terminated lists of strings. They are short: each has its bounds. */
 #include <string.h>
 
-#include "policy/policy_parts.h"
+#include "base/base.h"
 
-char **policy_list_new(void)
+char **list_new(void)
 {
         return calloc(1, sizeof(char *));
 }
 
-size_t policy_list_length(char *const *list)
+size_t list_length(char *const *list)
 {
         size_t n = 0;
 
@@ -18,9 +18,9 @@ size_t policy_list_length(char *const *list)
         return n;
 }
 
-int policy_list_take(char ***list, char *text)
+int list_take(char ***list, char *text)
 {
-        size_t n = policy_list_length(*list);
+        size_t n = list_length(*list);
         char **longer;
 
         if (!text)
@@ -36,9 +36,9 @@ int policy_list_take(char ***list, char *text)
         return 0;
 }
 
-int policy_list_add(char ***list, const char *text)
+int list_add(char ***list, const char *text)
 {
-        return policy_list_take(list, strdup(text));
+        return list_take(list, strdup(text));
 }
 
 static int compare(const void *a, const void *b)
@@ -46,9 +46,9 @@ static int compare(const void *a, const void *b)
         return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-void policy_list_sort(char **list)
+void list_sort(char **list)
 {
-        size_t n = policy_list_length(list), kept = 0;
+        size_t n = list_length(list), kept = 0;
 
         qsort(list, n, sizeof(char *), compare);
         for (size_t i = 0; i < n; i++)
@@ -59,7 +59,7 @@ void policy_list_sort(char **list)
         list[kept] = NULL;
 }
 
-void policy_list_free(char **list)
+void list_free(char **list)
 {
         for (size_t i = 0; list && list[i]; i++)
                 free(list[i]);
