@@ -4,6 +4,7 @@
 #define BASE_BASE_H
 
 #include <errno.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -127,6 +128,14 @@ int fd_reserve_stdio(void);
 /* ---- Time ---- */
 
 uint64_t time_now(void); /* CLOCK_MONOTONIC, nanoseconds */
+
+/* ---- Words ---- */
+
+#define WORD_FAR INT_MAX
+
+/* Whether `word` is nearer to what was given than the best so far (at first WORD_FAR), and near at
+ * all: a third of its letters may be wrong. Takes it as the best then. */
+bool word_is_nearer(const char *given, const char *word, size_t length, int *best);
 
 /* ---- Hashing: FNV-1a, for table keys and policy identity, not for secrets. ---- */
 

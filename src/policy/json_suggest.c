@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* "Did you mean": the known word that is nearest to one that is not. */
-#include <limits.h>
 #include <string.h>
 
 #include "policy/json_read.h"
-
-#define WORD_MAX 31 /* longer words are not compared */
 
 /*
  * The keys of our documents, the object they belong in, and what other tools or a guess may call
@@ -46,44 +43,7 @@ static const struct spelling {
         { "cwd", "", "workdir working_directory" },
 };
 
-/*
- * Edits (insert, drop, replace, swap neighbours) from one word to the other; INT_MAX where one of
- * them is too long to bother.
- */
-static int edit_distance(const char *a, size_t a_length, const char *b, size_t b_length)
-{
-        int d[WORD_MAX + 1][WORD_MAX + 1];
-
-        if (a_length > WORD_MAX || b_length > WORD_MAX)
-                return INT_MAX;
-        for (size_t i = 0; i <= a_length; i++)
-                d[i][0] = (int)i;
-        for (size_t j = 0; j <= b_length; j++)
-                d[0][j] = (int)j;
-        for (size_t i = 1; i <= a_length; i++)
-                for (size_t j = 1; j <= b_length; j++) {
-                        int replace = d[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
-
-                        d[i][j] = MIN(MIN(d[i - 1][j], d[i][j - 1]) + 1, replace);
-                        if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-                                d[i][j] = MIN(d[i][j], d[i - 2][j - 2] + 1);
-                }
-        return d[a_length][b_length];
-}
-
-/* Take `word` as the best if it is nearer than what was found so far, and near at all: a third of
- * its letters may be wrong. */
-static bool is_nearer(const char *given, const char *word, size_t length, int *best)
-{
-        int distance = edit_distance(given, strlen(given), word, length);
-
-        if (distance >= *best || distance > (int)MAX(length, 3U) / 3)
-                return false;
-        *best = distance;
-        return true;
-}
-
-/* The same, for any word in a list that is divided by spaces. */
+/* Any word in a list that is divided by spaces. */
 static bool one_is_nearer(const char *given, const char *list, int *best)
 {
         bool nearer = false;
@@ -91,7 +51,7 @@ static bool one_is_nearer(const char *given, const char *list, int *best)
         while (*list) {
                 size_t length = strcspn(list, " ");
 
-                nearer |= is_nearer(given, list, length, best);
+                nearer |= word_is_nearer(given, list, length, best);
                 list += length;
                 list += strspn(list, " ");
         }
@@ -101,12 +61,12 @@ static bool one_is_nearer(const char *given, const char *list, int *best)
 const char *json_nearest(const char *word, struct json_words words)
 {
         const char *nearest = NULL;
-        int best = INT_MAX;
+        int best = WORD_FAR;
 
         for (size_t i = 0; i < words.count; i++) {
                 const char *candidate = json_word(&words, i);
 
-                if (is_nearer(word, candidate, strlen(candidate), &best))
+                if (word_is_nearer(word, candidate, strlen(candidate), &best))
                         nearest = candidate;
         }
         return nearest;
@@ -124,14 +84,14 @@ static bool has_word(struct json_words words, const char *word)
 static const struct spelling *nearest_spelling(const char *given, struct json_words keys, bool here)
 {
         const struct spelling *nearest = NULL;
-        int best = INT_MAX;
+        int best = WORD_FAR;
 
         for (size_t i = 0; i < ARRAY_SIZE(spellings); i++) {
                 const struct spelling *s = &spellings[i];
 
                 if (here && !has_word(keys, s->key))
                         continue;
-                if (is_nearer(given, s->key, strlen(s->key), &best) ||
+                if (word_is_nearer(given, s->key, strlen(s->key), &best) ||
                     one_is_nearer(given, s->others, &best))
                         nearest = s;
         }
