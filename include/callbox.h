@@ -314,6 +314,9 @@ enum {
         CBX_EVENT_ERRORS, /* a piece of stderr */
         CBX_EVENT_ENDED,  /* the report is there: cbx_wait returns it at once */
         CBX_EVENT_RESULT, /* a piece of the result, for CBX_RESULT_EVENTS */
+        /* Of tools, for CBX_RESULT_EVENTS; `data` is their text. */
+        CBX_EVENT_PROGRESS, /* so much of the work is done */
+        CBX_EVENT_LOG,      /* a line for a log */
 };
 
 /* `data` is good until the next call of cbx_step, cbx_wait or cbx_call_free. */
@@ -322,11 +325,13 @@ typedef struct cbx_event {
         int kind;
         const char *data;
         size_t length;
+        double done, total; /* of CBX_EVENT_PROGRESS; total 0: not known */
+        const char *level;  /* of CBX_EVENT_LOG: "debug", "info", "warning", "error" */
 } cbx_event;
 
 #define CBX_EVENT_INIT                                                                             \
         {                                                                                          \
-                sizeof(cbx_event), 0, NULL, 0                                                      \
+                sizeof(cbx_event), 0, NULL, 0, 0, 0, NULL                                          \
         }
 
 /* Take the next event. Never waits. A caller that does not take output makes the program wait, and
@@ -348,6 +353,159 @@ CBX_API int cbx_signal(cbx_call *call, int signal);
 
 /* End the call if it still runs, and forget it. NULL is allowed. Returns NULL. */
 CBX_API cbx_call *cbx_call_free(cbx_call *call);
+
+/* ---- Tools ---------------------------------------------------------------------------- */
+
+/*
+ * A tool is a named, described callable: a command, or a C function. A toolbox holds tools, checks
+ * the arguments of a call against their schema, runs each call in a box of its own, and checks the
+ * result: libcallbox-tools(3), and callbox-manifest(5) for tools that are written as JSON.
+ *
+ * A toolbox may be used by many threads at once. It needs its warden as long as it is used.
+ */
+typedef struct cbx_toolbox cbx_toolbox;
+
+typedef struct cbx_toolbox_options {
+        size_t size;
+        cbx_policy *policy;   /* of tools that have none of their own; default: an empty one */
+        const char *policies; /* folder of policies that manifests name; default: "policies" in the
+                                 directory that is loaded */
+        unsigned calls;       /* of all its tools at once; 0: as many as the warden allows */
+        const char *server;   /* program that serves functions of shared objects; default:
+                                 $CALLBOX_FUNCTIONS, else the one that was installed */
+} cbx_toolbox_options;
+
+#define CBX_TOOLBOX_OPTIONS_INIT                                                                   \
+        {                                                                                          \
+                sizeof(cbx_toolbox_options), NULL, NULL, 0, NULL                                   \
+        }
+
+CBX_API int cbx_toolbox_open(cbx_warden *warden, const cbx_toolbox_options *options,
+                             cbx_toolbox **ret_toolbox, cbx_error *error);
+
+/* Calls that run go on. NULL is allowed. Returns NULL. */
+CBX_API cbx_toolbox *cbx_toolbox_close(cbx_toolbox *toolbox);
+
+/* What a function has to say; it lives as long as the function runs. */
+typedef struct cbx_reply cbx_reply;
+
+/* Each returns 0 or a negative errno: the caller is gone, or has heard enough. Text is UTF-8. */
+CBX_API int cbx_reply_result(cbx_reply *reply, const char *json, size_t length); /* the last counts */
+CBX_API int cbx_reply_text(cbx_reply *reply, const char *text);  /* for reading; pieces are joined */
+CBX_API int cbx_reply_error(cbx_reply *reply, const char *text); /* why it fails */
+CBX_API int cbx_reply_progress(cbx_reply *reply, double done, double total, const char *text);
+/* level: "debug", "info", "warning" or "error" */
+CBX_API int cbx_reply_log(cbx_reply *reply, const char *level, const char *text);
+
+/*
+ * A function that is a tool. Arguments are JSON text, checked against the input schema, with a NUL
+ * behind them. Returns 0, or anything else when it failed. It runs in a process of its own, in a
+ * box: what it prints is captured, what it changes in memory is gone afterwards, and where it
+ * crashes the call says so.
+ */
+typedef int cbx_function(const char *arguments, size_t length, cbx_reply *reply);
+
+/*
+ * A program that adds functions to a toolbox calls this first in main, before it starts threads or
+ * opens anything: boxes start the same program again, and there this call runs the function and
+ * does not return. Everywhere else it returns at once.
+ */
+CBX_API void cbx_serve_functions(int argc, char **argv);
+
+/* Texts are copied. A size of 0 stands for that of the header the program was compiled with. */
+typedef struct cbx_tool {
+        size_t size;
+        const char *name;          /* letters, digits, _ - . */
+        const char *title;         /* may be NULL, as the others but name, input_schema and run */
+        const char *description;   /* what it does, for whoever chooses among tools */
+        const char *input_schema;  /* JSON Schema 2020-12 of the arguments, an object */
+        const char *output_schema; /* of the result */
+        const char *annotations;   /* hints of MCP, a JSON object: {"readOnlyHint": true} */
+        cbx_function *run;
+        cbx_policy *policy; /* default: the toolbox's */
+        unsigned calls;     /* at once; 0: no bound of its own */
+        int defaults;       /* not 0: missing arguments get the default that the schema names */
+} cbx_tool;
+
+#define CBX_TOOL_INIT                                                                              \
+        {                                                                                          \
+                sizeof(cbx_tool), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0             \
+        }
+
+/* Add a tool, or replace the one of that name: a C function, or a manifest (JSON text). */
+CBX_API int cbx_toolbox_add_function(cbx_toolbox *toolbox, const cbx_tool *tool, cbx_error *error);
+CBX_API int cbx_toolbox_add(cbx_toolbox *toolbox, const char *manifest, size_t length,
+                            cbx_error *error);
+
+/* Add every manifest of a directory (*.json) and follow its changes from then on, as cbx_toolbox_step
+ * is called. A manifest with mistakes is an event, not a failure. */
+CBX_API int cbx_toolbox_load(cbx_toolbox *toolbox, const char *directory, cbx_error *error);
+
+/* -ENOENT when there is none of that name. */
+CBX_API int cbx_toolbox_remove(cbx_toolbox *toolbox, const char *name, cbx_error *error);
+
+/* One tool, or an array of those whose name or description holds the query (NULL: all), case not
+ * counting, in the order of their names; as JSON in the shape of MCP, to be freed with free(3). */
+CBX_API int cbx_toolbox_get(cbx_toolbox *toolbox, const char *name, char **ret_json,
+                            cbx_error *error);
+CBX_API int cbx_toolbox_list(cbx_toolbox *toolbox, const char *query, char **ret_json,
+                             cbx_error *error);
+
+/*
+ * Call a tool with JSON arguments (NULL: an empty object). The call is one like any other: events
+ * and report come by cbx_step and cbx_wait, cbx_report_result tells what came of it. An unknown
+ * tool and bad arguments are such results, without a box. With cbx_toolbox_start the spec may name
+ * an id, limits that tighten the tool's policy, explain, and the modes of the output; nothing else.
+ */
+CBX_API int cbx_toolbox_call(cbx_toolbox *toolbox, const char *name, const char *arguments,
+                             cbx_call **ret_call, cbx_error *error);
+CBX_API int cbx_toolbox_start(cbx_toolbox *toolbox, const char *name, const char *arguments,
+                              const cbx_spec *spec, cbx_call **ret_call, cbx_error *error);
+
+/* What came of the call of a tool. */
+typedef struct cbx_result {
+        const char *tool;
+        int ok;               /* it did what it promises */
+        const char *output;   /* its result, as JSON text; NULL: there is none */
+        const char *text;     /* the same for reading, or what it wrote as text; may be empty */
+        const char *error;    /* why it failed; NULL when ok or denied */
+        int denied;           /* it was ended for something the policy refuses ... */
+        const char *reason;   /* ... namely this; NULL otherwise */
+        uint64_t duration;    /* nanoseconds, from the start of its box to its end */
+        uint64_t started_at;  /* nanoseconds since 1970, UTC */
+} cbx_result;
+
+/* A mistake in the arguments, or in a result that breaks the tool's own output schema. */
+typedef struct cbx_mistake {
+        const char *path;    /* JSON pointer: "/top"; empty: the whole */
+        const char *keyword; /* of the schema */
+        const char *text;
+} cbx_mistake;
+
+/* They belong to the report; NULL when it is not that of a tool, or memory ran out. */
+CBX_API const cbx_result *cbx_report_result(const cbx_report *report);
+CBX_API const cbx_mistake *const *cbx_report_mistakes(const cbx_report *report);
+
+enum { CBX_TOOL_NONE, CBX_TOOL_ADDED, CBX_TOOL_REMOVED, CBX_TOOL_UPDATED, CBX_TOOL_BROKEN };
+
+/* A change. Text is good until the next call of cbx_toolbox_step. */
+typedef struct cbx_tool_event {
+        size_t size;
+        int kind;
+        const char *tool; /* its name; of CBX_TOOL_BROKEN it may be empty */
+        const char *file; /* the manifest; empty: the change was made by a call */
+        const char *text; /* of CBX_TOOL_BROKEN: every mistake, a line each */
+} cbx_tool_event;
+
+#define CBX_TOOL_EVENT_INIT                                                                        \
+        {                                                                                          \
+                sizeof(cbx_tool_event), 0, NULL, NULL, NULL                                        \
+        }
+
+/* The pollable descriptor of changes, and the next of them. Never waits. A broken manifest leaves
+ * the last good version of its tool in place. */
+CBX_API int cbx_toolbox_fd(const cbx_toolbox *toolbox);
+CBX_API int cbx_toolbox_step(cbx_toolbox *toolbox, cbx_tool_event *event, cbx_error *error);
 
 #ifdef __cplusplus
 }

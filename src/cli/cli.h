@@ -10,6 +10,7 @@
 int cli_run(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 int cli_policy(int argc, char **argv);
+int cli_tool(int argc, char **argv);
 int cli_warden(int argc, char **argv);
 
 /* Print an error as "callbox: WHERE: TEXT" and, on a second line, what to do. */

@@ -16,6 +16,7 @@ static const struct {
         { "run", cli_run },
         { "doctor", cli_doctor },
         { "policy", cli_policy },
+        { "tool", cli_tool },
         { "warden", cli_warden },
 };
 
@@ -27,6 +28,7 @@ static const char help[] =
         "  callbox run [OPTIONS] [--] PROGRAM [ARG...]   run a program in a box\n"
         "  callbox doctor                                show what this host can enforce\n"
         "  callbox policy check|show|schema              look at policies\n"
+        "  callbox tool list|call|check                  call tools, each in a box of its own\n"
         "  callbox warden --socket PATH                  serve calls to programs that attach\n"
         "\n"
         "  callbox VERB --help                           explain a verb\n"
@@ -36,9 +38,11 @@ static const char help[] =
         "  callbox run -- python3 script.py\n"
         "  callbox run --workspace . --timeout 10 --memory 256M --json -- make check\n"
         "  callbox run -t -- bash\n"
+        "  callbox tool call --tools ./tools word_count '{\"path\": \"a.txt\"}'\n"
         "\n"
-        "Manual: callbox-run(1), callbox-doctor(1), callbox-warden(1), callbox-policy(5),\n"
-        "callbox-security(7), libcallbox(3)\n";
+        "Manual: callbox-run(1), callbox-doctor(1), callbox-tool(1), callbox-warden(1),\n"
+        "callbox-policy(5), callbox-manifest(5), callbox-security(7), libcallbox(3),\n"
+        "libcallbox-tools(3)\n";
 
 void cli_print_error(const cbx_error *error)
 {
@@ -89,7 +93,7 @@ int main(int argc, char **argv)
         for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
                 if (strcmp(argv[1], verbs[i].name) == 0)
                         return verbs[i].run(argc - 1, argv + 1);
-        return cli_fail("there is no verb \"%s\"; the verbs are run, doctor, policy and warden "
+        return cli_fail("there is no verb \"%s\"; the verbs are run, doctor, policy, tool and warden "
                         "(see callbox --help)",
                         argv[1]);
 }

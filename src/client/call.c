@@ -21,8 +21,8 @@ cbx_call *cbx_call_free(cbx_call *call)
         if (call->socket >= 0)
                 (void)shutdown(call->socket, SHUT_RDWR);
         base_close(call->socket);
-        if (call->tool_free)
-                call->tool_free(call->tool);
+        if (call->tool)
+                call->tool->free(call->tool);
         wire_message_free(&call->message);
         report_free(&call->report);
         cbx_policy_unref(call->policy);
@@ -258,26 +258,44 @@ static int hear(cbx_call *call, bool wait)
         if (r < 0)
                 report_loss(call, r);
         call->ended = true;
+        if (call->tool)
+                call->tool->ended(call->tool, &call->report);
         return 1;
+}
+
+static void take_event(cbx_call *call, cbx_event *found)
+{
+        struct client_tool *tool = call->tool;
+
+        while (!tool || !tool->next(tool, found)) {
+                *found = (cbx_event)CBX_EVENT_INIT;
+                if (call->ended || (hear(call, false) && call->ended)) {
+                        /* What the tool said last is told before its end. */
+                        if (!tool || !tool->next(tool, found))
+                                found->kind = CBX_EVENT_ENDED;
+                        return;
+                }
+                if (!call->message.body)
+                        return;
+                found->kind = event_of(call->message.type);
+                found->data = call->message.body;
+                found->length = call->message.length;
+                if (!tool || tool->heard(tool, found))
+                        return;
+        }
 }
 
 int cbx_step(cbx_call *call, cbx_event *event, cbx_error *error)
 {
         cbx_event found = CBX_EVENT_INIT;
 
-        if (!event || event->size < sizeof(found) || event->size > CLIENT_STRUCT_MAX)
+        if (!event || event->size < CLIENT_EVENT_LEAST || event->size > CLIENT_STRUCT_MAX)
                 return error_set(error, -EINVAL, "event",
                                  "cbx_event is not initialised with CBX_EVENT_INIT");
-        if (call->ended || (hear(call, false) && call->ended)) {
-                found.kind = CBX_EVENT_ENDED;
-        } else if (call->message.body) {
-                found.kind = event_of(call->message.type);
-                found.data = call->message.body;
-                found.length = call->message.length;
-        }
+        take_event(call, &found);
         found.size = event->size;
         memset(event, 0, event->size);
-        memcpy(event, &found, sizeof(found));
+        memcpy(event, &found, MIN(found.size, sizeof(found)));
         return 0;
 }
 

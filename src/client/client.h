@@ -31,6 +31,17 @@ struct cbx_warden {
         struct client_policy policies[CLIENT_POLICIES];
 };
 
+/* How a toolbox takes part in a call of one of its tools (src/tool/). */
+struct client_tool {
+        /* A piece of output came: make it an event of the tool's, or keep it and say false. */
+        bool (*heard)(struct client_tool *tool, cbx_event *event);
+        /* The next event of what was kept; false: there is none. */
+        bool (*next)(struct client_tool *tool, cbx_event *event);
+        /* The report is there, but for what the tool says. */
+        void (*ended)(struct client_tool *tool, struct report *report);
+        void (*free)(struct client_tool *tool);
+};
+
 struct cbx_call {
         int socket;
         cbx_policy *policy;
@@ -38,9 +49,8 @@ struct cbx_call {
         bool ended; /* `report` is there */
         bool taken; /* and was handed out */
         struct report report;
-        struct wire_message message;   /* the last event's */
-        void *tool;                    /* what a toolbox keeps with the call ... */
-        void (*tool_free)(void *tool); /* ... and how it goes; NULL: nothing */
+        struct wire_message message; /* the last event's */
+        struct client_tool *tool;    /* NULL: the call of a command */
         struct wire_room room;
 };
 
@@ -52,12 +62,16 @@ int client_read_struct(const char *what, const void *from, size_t least, void *t
 /* The first versions of these structs ended before these fields. */
 #define CLIENT_SPEC_LEAST offsetof(cbx_spec, result_mode)
 #define CLIENT_REPORT_LEAST offsetof(cbx_report, result)
+#define CLIENT_EVENT_LEAST offsetof(cbx_event, done)
 
 /* Start a call that waits as long as too many of its kind run (wire.h); cbx_start is the case
  * without bounds, NULL (call.c). */
 int client_start(cbx_warden *warden, cbx_policy *policy, const cbx_spec *spec,
                  const struct wire_bound bounds[WIRE_BOUNDS], cbx_call **ret_call,
                  cbx_error *error);
+
+/* A number that this connection has not given out before. */
+uint64_t client_serial(cbx_warden *warden);
 
 /* The spec as it is sent (spec.c). What `ret` points to is the caller's, but for argv. */
 int client_read_spec(const cbx_spec *spec, const cbx_policy *policy, cbx_spec *room, char *shell[4],

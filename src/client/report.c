@@ -18,6 +18,9 @@ struct owner {
         json_t *guarantees;
         const cbx_denial **denial_list;
         const cbx_guarantee **guarantee_list;
+        cbx_result result;
+        char *result_output;
+        const cbx_mistake **mistake_list;
 };
 
 static const char *const nothing[] = { NULL };
@@ -30,27 +33,19 @@ static void owner_free(struct owner *owner)
         json_decref(owner->guarantees);
         free(owner->denial_list);
         free(owner->guarantee_list);
+        free(owner->result_output);
+        free(owner->mistake_list);
         free(owner);
 }
 
-/* Head and tail in one piece. */
 static int join(const struct output *output, char **ret_data, cbx_output *ret)
 {
-        struct iovec parts[OUTPUT_PARTS];
-        size_t length = output->head_length + output->tail_length, at = 0;
-        char *data = malloc(length + 1);
+        size_t length;
+        int r = output_join(output, ret_data, &length);
 
-        if (!data)
-                return -ENOMEM;
-        output_parts(output, parts);
-        for (size_t i = 0; i < OUTPUT_PARTS; i++) {
-                if (parts[i].iov_len > 0)
-                        memcpy(data + at, parts[i].iov_base, parts[i].iov_len);
-                at += parts[i].iov_len;
-        }
-        data[length] = '\0';
-        *ret_data = data;
-        *ret = (cbx_output){ .data = data,
+        if (r < 0)
+                return r;
+        *ret = (cbx_output){ .data = *ret_data,
                              .length = length,
                              .head = output->head_length,
                              .total = output->total,
@@ -202,6 +197,61 @@ const char *const *cbx_report_warnings(const cbx_report *report)
 
         return owner && owner->report.warnings ? (const char *const *)owner->report.warnings
                                                : nothing;
+}
+
+/* What the toolbox has judged (src/tool/outcome.c), as a struct. */
+const cbx_result *cbx_report_result(const cbx_report *report)
+{
+        struct owner *owner = report->owner;
+        json_t *tool = owner ? owner->report.tool : NULL, *output;
+        cbx_result *result;
+
+        if (!tool)
+                return NULL;
+        result = &owner->result;
+        output = json_object_get(tool, "output");
+        if (output && !owner->result_output)
+                owner->result_output = json_write(output, 0);
+        if (output && !owner->result_output)
+                return NULL;
+        *result = (cbx_result){
+                .tool = text_of(tool, "name"),
+                .ok = json_is_true(json_object_get(tool, "ok")),
+                .output = owner->result_output,
+                .text = json_is_string(output) ? json_string_value(output) : owner->result_output,
+                .error = json_string_value(json_object_get(tool, "error")),
+                .denied = json_is_true(json_object_get(tool, "denied")),
+                .reason = json_string_value(json_object_get(tool, "reason")),
+                .duration = owner->report.setup_time + owner->report.run_time,
+                .started_at = report->started_at,
+        };
+        if (json_object_get(tool, "text") || !result->text)
+                result->text = text_of(tool, "text");
+        return result;
+}
+
+const cbx_mistake *const *cbx_report_mistakes(const cbx_report *report)
+{
+        struct owner *owner = report->owner;
+        json_t *list = owner ? json_object_get(owner->report.tool, "mistakes") : NULL;
+        size_t n = json_array_size(list);
+        cbx_mistake *mistakes;
+        void *items = NULL;
+
+        if (n == 0)
+                return (const cbx_mistake *const *)nothing;
+        if (owner->mistake_list)
+                return owner->mistake_list;
+        owner->mistake_list = new_list(n, sizeof(cbx_mistake), &items);
+        mistakes = items;
+        for (size_t i = 0; owner->mistake_list && i < n; i++) {
+                json_t *json = json_array_get(list, i);
+
+                mistakes[i] = (cbx_mistake){ .path = text_of(json, "path"),
+                                             .keyword = text_of(json, "keyword"),
+                                             .text = text_of(json, "text") };
+        }
+        return owner->mistake_list;
 }
 
 int cbx_report_print(const cbx_report *report, char **ret_text, cbx_error *error)

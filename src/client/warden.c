@@ -408,3 +408,13 @@ int client_request(cbx_warden *warden, cbx_policy *policy, const struct client_h
                 error_set(error, r, "warden", "cannot ask the warden: %s", strerror(-r));
         return r;
 }
+
+uint64_t client_serial(cbx_warden *warden)
+{
+        uint64_t serial;
+
+        pthread_mutex_lock(&warden->lock);
+        serial = ++warden->serial;
+        pthread_mutex_unlock(&warden->lock);
+        return serial;
+}

@@ -106,6 +106,26 @@ int output_take_kept(struct output *output, const char *data)
         return 0;
 }
 
+int output_join(const struct output *output, char **ret_data, size_t *ret_length)
+{
+        struct iovec parts[OUTPUT_PARTS];
+        size_t length = output->head_length + output->tail_length, at = 0;
+        char *data = malloc(length + 1);
+
+        if (!data)
+                return -ENOMEM;
+        output_parts(output, parts);
+        for (size_t i = 0; i < OUTPUT_PARTS; i++) {
+                if (parts[i].iov_len > 0)
+                        memcpy(data + at, parts[i].iov_base, parts[i].iov_len);
+                at += parts[i].iov_len;
+        }
+        data[length] = '\0';
+        *ret_data = data;
+        *ret_length = length;
+        return 0;
+}
+
 /* The length of the valid UTF-8 sequence at `data`, 0 when there is none. */
 static size_t sequence(const unsigned char *data, size_t length)
 {
@@ -139,9 +159,7 @@ static size_t sequence(const unsigned char *data, size_t length)
         return 0;
 }
 
-/* Decode with U+FFFD for each byte that is not part of a character. A NUL is replaced as well:
- * readers in C would stop at it. Returns whether anything was replaced. */
-static int decode(const char *data, size_t length, struct buffer *to, bool *replaced)
+int output_decode(const char *data, size_t length, struct buffer *to, bool *replaced)
 {
         const unsigned char *bytes = (const unsigned char *)data;
         size_t at = 0, from = 0;
@@ -201,12 +219,12 @@ json_t *output_to_json(const struct output *output)
                         return NULL;
         /* Without a cut head and tail are one piece: a character may lie across the seam. */
         if (omitted == 0) {
-                if (decode(raw.data, raw.length, &text, &replaced) < 0)
+                if (output_decode(raw.data, raw.length, &text, &replaced) < 0)
                         return NULL;
-        } else if (decode(raw.data, head, &text, &replaced) < 0 ||
+        } else if (output_decode(raw.data, head, &text, &replaced) < 0 ||
                    buffer_printf(&text, "\n[... %llu bytes omitted ...]\n",
                                  (unsigned long long)omitted) < 0 ||
-                   decode(raw.data + head, raw.length - head, &text, &replaced) < 0) {
+                   output_decode(raw.data + head, raw.length - head, &text, &replaced) < 0) {
                 return NULL;
         }
         json = json_pack("{s:o, s:I, s:b, s:I}", "text",

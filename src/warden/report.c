@@ -33,6 +33,7 @@ void report_free(struct report *report)
         for (int i = 0; i < STREAMS; i++)
                 output_free(&report->output[i]);
         json_decref(report->denials);
+        json_decref(report->tool);
         cbx_policy_unref(report->policy);
         for (size_t i = 0; i < report->n_warnings; i++)
                 free(report->warnings[i]);
@@ -362,6 +363,8 @@ json_t *report_to_json(const struct report *report)
                                     ? json_string(signal_name(report->signal, signal))
                                     : json_null());
         json_object_set_new(json, "text", json_string(text));
+        if (report->tool)
+                json_object_set(json, "tool", report->tool);
         if (report->error.code != 0)
                 json_object_set_new(json, "error",
                                     json_pack("{s:s, s:s, s:s}", "where", report->error.where,
@@ -376,7 +379,8 @@ json_t *report_to_json(const struct report *report)
                 json_object_set_new(json, "stdout", output_to_json(&report->output[0]));
                 json_object_set_new(json, "stderr", output_to_json(&report->output[1]));
         }
-        if (report->has_result)
+        /* Of a tool that did well all of it is under "tool"; else what there is can be read. */
+        if (report->has_result && !json_is_true(json_object_get(report->tool, "ok")))
                 json_object_set_new(json, "result", output_to_json(&report->output[STREAM_RESULT]));
         json_object_set_new(json, "denials", array_or_empty(report->denials));
         json_object_set_new(json, "guarantees",

@@ -43,6 +43,7 @@ struct report {
         bool captured;   /* stdout and stderr belong into the JSON form */
         bool has_result; /* there was a result channel */
         json_t *denials;
+        json_t *tool; /* what came of it as the call of a tool (src/tool/); NULL: it was none */
         cbx_policy *policy; /* what the box kept; NULL: there was none */
         int landlock_abi;   /* ... as it was */
         bool cgroup;

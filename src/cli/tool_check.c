@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+/* callbox tool check: every mistake in every manifest, with file, place and fix. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/tool.h"
+#include "tool/tool.h"
+
+#define MANIFEST_BYTES MIB
+
+struct check {
+        struct tool_command *command;
+        char directory[PATH_MAX], policies[PATH_MAX + 16];
+        cbx_policy *policy;
+        json_t *names;  /* name → file */
+        json_t *report; /* one object for each file */
+        size_t n_files, n_mistakes;
+};
+
+/* Can the host keep what the tool asks for? */
+static void check_host(const struct tool *tool, struct tool_mistakes *mistakes)
+{
+        struct plan_options options = { .environment = environ };
+        _cleanup_plan_ struct plan *plan = NULL;
+        cbx_error error = CBX_ERROR_INIT;
+
+        if (plan_compile(tool->policy, &options, &error, &plan) < 0) {
+                char where[sizeof(error.where)];
+
+                memcpy(where, error.where, sizeof(where));
+                snprintf(error.where, sizeof(error.where), "policy%s%.100s", where[0] ? "." : "",
+                         where);
+                tool_mistake_add(mistakes, &error);
+        }
+}
+
+static void check_name(struct check *check, const struct tool *tool, const char *path,
+                       struct tool_mistakes *mistakes)
+{
+        const char *other = json_string_value(json_object_get(check->names, tool->name));
+        cbx_error error = CBX_ERROR_INIT;
+
+        if (other) {
+                error_set(&error, -EEXIST, "name", "\"%s\" is already the name of the tool in %s",
+                          tool->name, other);
+                tool_mistake_add(mistakes, &error);
+        } else {
+                json_object_set_new(check->names, tool->name, json_string(path));
+        }
+}
+
+static void print(struct check *check, const char *path, const struct tool *tool,
+                  const struct tool_mistakes *mistakes)
+{
+        json_t *list = json_array();
+
+        if (!check->command->json && mistakes->n == 0)
+                printf("%s: good: %s\n", path, tool->name);
+        for (size_t i = 0; i < mistakes->n; i++) {
+                const struct tool_mistake *item = &mistakes->items[i];
+
+                json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "where", item->where,
+                                                      "text", item->text, "hint", item->hint));
+                if (check->command->json)
+                        continue;
+                printf("%s: %s%s%s\n", path, item->where, item->where[0] ? ": " : "", item->text);
+                if (item->hint[0])
+                        printf("    to fix it: %s\n", item->hint);
+        }
+        json_array_append_new(check->report,
+                              json_pack("{s:s, s:s?, s:o}", "file", path, "tool",
+                                        tool ? tool->name : NULL, "mistakes", list));
+}
+
+static int check_file(struct check *check, const char *path)
+{
+        struct tool_origin origin = { .directory = check->directory,
+                                      .policies = check->policies,
+                                      .server = function_server(tool_command_server()),
+                                      .policy = check->policy };
+        _cleanup_mistakes_ struct tool_mistakes mistakes = TOOL_MISTAKES_INIT;
+        _cleanup_tool_ struct tool *tool = NULL;
+        _cleanup_free_ char *text = NULL;
+        cbx_error error = CBX_ERROR_INIT;
+        size_t length;
+        int r = file_read(AT_FDCWD, path, MANIFEST_BYTES, &text, &length);
+
+        if (r == -ENOMEM)
+                return r;
+        if (r < 0) {
+                error_set(&error, r, "", "cannot be read: %s", strerror(-r));
+                tool_mistake_add(&mistakes, &error);
+        } else if (manifest_read(text, length, &origin, &mistakes, &tool) == 0) {
+                check_host(tool, &mistakes);
+                check_name(check, tool, path, &mistakes);
+        }
+        if (mistakes.failed)
+                return -ENOMEM;
+        print(check, path, tool, &mistakes);
+        check->n_files++;
+        check->n_mistakes += mistakes.n;
+        return 0;
+}
+
+static int is_manifest(const struct dirent *entry)
+{
+        size_t length = strlen(entry->d_name);
+
+        return entry->d_name[0] != '.' && length > 5 &&
+               strcmp(entry->d_name + length - 5, ".json") == 0;
+}
+
+static int check_directory(struct check *check, const char *path)
+{
+        struct dirent **entries;
+        int n = scandir(path, &entries, is_manifest, alphasort), r = 0;
+
+        if (n < 0)
+                return -errno;
+        for (int i = 0; i < n; i++) {
+                char file[PATH_MAX + 300];
+
+                snprintf(file, sizeof(file), "%s/%s", path, entries[i]->d_name);
+                if (r == 0)
+                        r = check_file(check, file);
+                free(entries[i]);
+        }
+        free(entries);
+        return r;
+}
+
+/* Where the manifests are, and the policies they name. */
+static int find_places(struct check *check, const char *place, bool *ret_directory)
+{
+        struct stat facts;
+        char *slash;
+
+        if (!realpath(place, check->directory) || stat(check->directory, &facts) < 0)
+                return -errno;
+        *ret_directory = S_ISDIR(facts.st_mode);
+        slash = strrchr(check->directory, '/');
+        if (!*ret_directory)
+                slash[slash == check->directory] = '\0';
+        if (check->command->policies)
+                snprintf(check->policies, sizeof(check->policies), "%s", check->command->policies);
+        else
+                snprintf(check->policies, sizeof(check->policies), "%s/policies", check->directory);
+        return 0;
+}
+
+int tool_command_check(struct tool_command *command)
+{
+        struct check check = { .command = command };
+        const char *place = command->n_words > 0 ? command->words[0] : command->tools;
+        cbx_error error = CBX_ERROR_INIT;
+        bool directory = false;
+        int r, code = 0;
+
+        if (!place)
+                return cli_fail("tool check needs a folder of manifests, or a file");
+        check.names = json_object();
+        check.report = json_array();
+        r = options_policy(&command->options, &error, &check.policy);
+        if (r < 0) {
+                options_blame(&command->options, &error);
+                cli_print_error(&error);
+                code = EXIT_CALLBOX;
+        } else {
+                r = find_places(&check, place, &directory);
+                if (r == 0)
+                        r = directory ? check_directory(&check, place) : check_file(&check, place);
+                if (r < 0)
+                        code = cli_fail("cannot read %s: %s", place, strerror(-r));
+                else if (command->json)
+                        code = cli_print_json(check.report, STDOUT_FILENO);
+                else if (check.n_files == 0)
+                        code = cli_fail("there are no manifests (*.json) in %s", place);
+        }
+        json_decref(check.names);
+        json_decref(check.report);
+        cbx_policy_unref(check.policy);
+        return code != 0 ? code : check.n_mistakes > 0;
+}

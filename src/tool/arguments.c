@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/* The arguments of a call, before there is a box. */
+#include <string.h>
+
+#include "tool/tool.h"
+
+static json_t *mistake_to_json(const char *path, const char *keyword, const char *text)
+{
+        return json_pack("{s:s, s:s, s:s}", "path", path, "keyword", keyword, "text", text);
+}
+
+json_t *tool_refusal(const char *before, const struct schema_mistakes *mistakes)
+{
+        _cleanup_buffer_ struct buffer text = BUFFER_INIT;
+        _cleanup_json_ json_t *list = json_array();
+        int r = list ? buffer_printf(&text, "%s", before) : -ENOMEM;
+
+        for (size_t i = 0; r == 0 && i < mistakes->n; i++) {
+                const struct schema_mistake *mistake = &mistakes->items[i];
+                json_t *item = mistake_to_json(mistake->path, mistake->keyword, mistake->text);
+
+                r = json_array_append_new(list, item) < 0 ? -ENOMEM : 0;
+                if (r == 0)
+                        r = buffer_printf(&text, "%s%s%s%s", i > 0 ? "; " : ": ", mistake->path,
+                                          mistake->path[0] ? " " : "", mistake->text);
+        }
+        if (r == 0 && mistakes->cut)
+                r = buffer_printf(&text, "; and more");
+        return r < 0 ? NULL : json_pack("{s:s, s:O}", "error", text.data, "mistakes", list);
+}
+
+/* A refusal that has no place in a schema: the text is no JSON, or not for a command line. */
+json_t *tool_refusal_of(const char *before, const cbx_error *error)
+{
+        struct schema_mistake item = { .path = (char *)(error->where[0] == '/' ? error->where : ""),
+                                       .keyword = (char *)"",
+                                       .text = (char *)error->text };
+        struct schema_mistakes mistakes = { .items = &item, .n = 1 };
+
+        return tool_refusal(before, &mistakes);
+}
+
+int arguments_read(const struct tool *tool, const char *text, size_t length, json_t **ret_arguments,
+                   json_t **ret_refusal)
+{
+        _cleanup_schema_mistakes_ struct schema_mistakes mistakes = SCHEMA_MISTAKES_INIT;
+        _cleanup_json_ json_t *arguments = NULL;
+        cbx_error error = CBX_ERROR_INIT;
+        int r;
+
+        r = json_parse(text, length, "the text", TOOL_ARGUMENTS_MAX, JSON_PARSE_NUL, &error,
+                       &arguments);
+        if (r == 0 && !json_is_object(arguments))
+                r = error_set(&error, -EINVAL, "", "must be an object, not %s",
+                              json_type_str(arguments));
+        if (r == 0 && tool->defaults)
+                r = MIN(schema_apply_defaults(tool->input, arguments), 0);
+        if (r == -ENOMEM)
+                return r;
+        if (r == 0) {
+                r = schema_check(tool->input, arguments, &mistakes);
+                if (r == 0) {
+                        *ret_arguments = TAKE_PTR(arguments);
+                        return 0;
+                }
+                if (r < 0 && r != -E2BIG)
+                        return r;
+                *ret_refusal = tool_refusal(TOOL_BAD_ARGUMENTS, &mistakes);
+        } else {
+                *ret_refusal = tool_refusal_of(TOOL_BAD_ARGUMENTS, &error);
+        }
+        return *ret_refusal ? -EINVAL : -ENOMEM;
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+/* Manifests: a tool written as JSON, callbox-manifest(5). Every mistake is found, not the first. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tool/tool.h"
+
+#define MANIFEST_MAX MIB
+#define CALLS_MAX 100000
+
+static const char *const keys[] = {
+        "name",  "title", "description", "inputSchema", "outputSchema",  "annotations",
+        "icons", "_meta", "$schema",     "run",         "applyDefaults", "calls",
+        "policy",
+};
+
+static void check_top(json_t *manifest, struct tool_mistakes *mistakes)
+{
+        cbx_error error = CBX_ERROR_INIT;
+        _cleanup_json_ json_t *rest = json_copy(manifest);
+
+        while (rest && json_check_keys(rest, NULL, JSON_WORDS(keys), &error) < 0) {
+                /* The path of the mistake is the key that is unknown; take it out, look again. */
+                const char *key;
+                json_t *value;
+
+                tool_mistake_add(mistakes, &error);
+                json_object_foreach(rest, key, value)
+                {
+                        size_t i = 0;
+
+                        while (i < ARRAY_SIZE(keys) && strcmp(keys[i], key) != 0)
+                                i++;
+                        if (i == ARRAY_SIZE(keys))
+                                break;
+                }
+                if (!key || json_object_del(rest, key) < 0)
+                        break;
+        }
+}
+
+static void read_flags(json_t *manifest, struct tool *tool, struct tool_mistakes *mistakes)
+{
+        struct json_place defaults = { .key = "applyDefaults" }, calls = { .key = "calls" };
+        json_t *value = json_object_get(manifest, "applyDefaults");
+        cbx_error error = CBX_ERROR_INIT;
+
+        if (value && json_read_bool(value, &defaults, &error, &tool->defaults) < 0)
+                tool_mistake_add(mistakes, &error);
+        value = json_object_get(manifest, "calls");
+        if (value && (!json_is_integer(value) || json_integer_value(value) < 1 ||
+                      json_integer_value(value) > CALLS_MAX)) {
+                json_set_refusal(&calls, &error, "must be a whole number from 1 to %d", CALLS_MAX);
+                tool_mistake_add(mistakes, &error);
+        } else if (value) {
+                tool->calls = (unsigned)json_integer_value(value);
+        }
+}
+
+/* ---- The policy ---- */
+
+static int read_policy(json_t *part, cbx_error *error, void *to)
+{
+        cbx_policy *policy = NULL;
+        int r = policy_from_json(part, error, &policy);
+
+        if (r == 0 && to)
+                *(cbx_policy **)to = policy;
+        else
+                cbx_policy_unref(policy);
+        return r;
+}
+
+/* A file of the folder of policies; its mistakes are named by file and place. */
+static int read_named_policy(const char *name, const struct tool_origin *origin, cbx_error *error,
+                             cbx_policy **ret_policy)
+{
+        _cleanup_free_ char *text = NULL;
+        char path[4096];
+        cbx_error inner = CBX_ERROR_INIT;
+        size_t length;
+        int r;
+
+        if (name[0] == '\0' || name[0] == '.' || strchr(name, '/') || strlen(name) > 128)
+                return error_set(error, -EINVAL, "policy", "\"%.64s\" is no name of a policy",
+                                 name);
+        if (!origin->policies) {
+                error_set(error, -EINVAL, "policy", "there is no folder in which \"%.64s\" could "
+                                                    "be found",
+                          name);
+                error_hint(error, "write the policy itself in place of its name, or name a folder "
+                                  "of policies");
+                return -EINVAL;
+        }
+        snprintf(path, sizeof(path), "%s/%s.json", origin->policies, name);
+        r = file_read(AT_FDCWD, path, MANIFEST_MAX, &text, &length);
+        if (r < 0) {
+                error_set(error, r == -ENOMEM ? r : -EINVAL, "policy", "cannot read %.200s: %s",
+                          path, strerror(-r));
+                return r == -ENOMEM ? r : -EINVAL;
+        }
+        r = cbx_policy_parse(text, length, ret_policy, &inner);
+        if (r < 0) {
+                error_set(error, r, "policy", "%.150s: %s%s%s", path, inner.where,
+                          inner.where[0] ? ": " : "", inner.text);
+                error_hint(error, "%s", inner.hint);
+        }
+        return r;
+}
+
+static int find_policy(json_t *manifest, const struct tool_origin *origin, struct tool *tool,
+                       struct tool_mistakes *mistakes, cbx_policy **ret_policy)
+{
+        json_t *value = json_object_get(manifest, "policy");
+        cbx_error error = CBX_ERROR_INIT;
+        int r = 0;
+
+        if (!value) {
+                *ret_policy = cbx_policy_ref(origin->policy);
+        } else if (json_is_object(value)) {
+                r = tool_mistakes_find(value, "policy", read_policy, ret_policy, mistakes);
+        } else if (json_is_string(value)) {
+                tool->policy_name = strdup(json_string_value(value));
+                if (!tool->policy_name)
+                        return -ENOMEM;
+                r = read_named_policy(tool->policy_name, origin, &error, ret_policy);
+                if (r < 0)
+                        tool_mistake_add(mistakes, &error);
+        } else {
+                error_set(&error, -EINVAL, "policy", "must be an object or a name, not %s",
+                          json_type_str(value));
+                tool_mistake_add(mistakes, &error);
+        }
+        return r;
+}
+
+/* ---- All of it ---- */
+
+static int read_all(json_t *manifest, const struct tool_origin *origin, struct tool *tool,
+                    struct tool_mistakes *mistakes)
+{
+        _cleanup_policy_ cbx_policy *policy = NULL;
+        cbx_error error = CBX_ERROR_INIT;
+        json_t *run = json_object_get(manifest, "run");
+        int r;
+
+        check_top(manifest, mistakes);
+        read_flags(manifest, tool, mistakes);
+        r = tool_describe(tool, manifest, mistakes);
+        if (r == -ENOMEM)
+                return r;
+        if (!run) {
+                error_set(&error, -EINVAL, "run", "is missing");
+                error_hint(&error, "say what is run: \"run\": {\"command\": [\"wc\", \"-w\", "
+                                   "\"{path}\"]}");
+                tool_mistake_add(mistakes, &error);
+        } else if (manifest_read_run(run, origin, tool, mistakes) == -ENOMEM) {
+                return -ENOMEM;
+        }
+        if (find_policy(manifest, origin, tool, mistakes, &policy) == -ENOMEM)
+                return -ENOMEM;
+        if (mistakes->n == 0 && tool_set_policy(tool, policy, &error) < 0)
+                tool_mistake_add(mistakes, &error);
+        return mistakes->failed ? -ENOMEM : mistakes->n > 0 ? -EINVAL : 0;
+}
+
+int manifest_read(const char *text, size_t length, const struct tool_origin *origin,
+                  struct tool_mistakes *mistakes, struct tool **ret_tool)
+{
+        _cleanup_json_ json_t *manifest = NULL;
+        _cleanup_tool_ struct tool *tool = tool_new();
+        cbx_error error = CBX_ERROR_INIT;
+        int r;
+
+        if (!tool)
+                return -ENOMEM;
+        r = json_parse(text, length, "the manifest", MANIFEST_MAX, 0, &error, &manifest);
+        if (r == 0 && !json_is_object(manifest))
+                r = error_set(&error, -EINVAL, "", "a manifest is a JSON object: { ... }");
+        if (r < 0) {
+                tool_mistake_add(mistakes, &error);
+                return r == -ENOMEM ? r : -EINVAL;
+        }
+        r = read_all(manifest, origin, tool, mistakes);
+        if (r == 0)
+                *ret_tool = TAKE_PTR(tool);
+        return r;
+}

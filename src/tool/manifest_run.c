@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/* The part of a manifest under "run": a command, a shell text or a function of a shared object. */
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tool/tool.h"
+
+struct run_reader {
+        json_t *run;
+        const struct tool_origin *origin;
+        struct tool *tool;
+        struct tool_mistakes *mistakes;
+};
+
+static const struct json_place run_place = { .key = "run" };
+
+static int note(struct run_reader *reader, cbx_error *error)
+{
+        tool_mistake_add(reader->mistakes, error);
+        return -EINVAL;
+}
+
+static int read_template(struct run_reader *reader, const char *key)
+{
+        struct json_place place = { .parent = &run_place, .key = key };
+        struct template_context context = {
+                .schema = json_object_get(reader->tool->document, "inputSchema"),
+                .defaults = reader->tool->defaults,
+                .directory = reader->origin->directory,
+                .mistakes = reader->mistakes,
+        };
+        json_t *list = json_object_get(reader->run, key);
+
+        return list ? template_read(list, &place, &context, &reader->tool->template) : 0;
+}
+
+static int read_choice(struct run_reader *reader, const char *key, struct json_words words,
+                       size_t *ret)
+{
+        struct json_place place = { .parent = &run_place, .key = key };
+        json_t *value = json_object_get(reader->run, key);
+        cbx_error error = CBX_ERROR_INIT;
+
+        if (value && json_read_choice(value, &place, words, &error, ret) < 0)
+                return note(reader, &error);
+        return 0;
+}
+
+static int read_success(struct run_reader *reader)
+{
+        struct json_place place = { .parent = &run_place, .key = "success" };
+        json_t *list = json_object_get(reader->run, "success"), *item;
+        struct tool *tool = reader->tool;
+        cbx_error error = CBX_ERROR_INIT;
+        size_t i;
+
+        if (!list)
+                return 0;
+        if (!json_is_array(list) || json_array_size(list) == 0 ||
+            json_array_size(list) > ARRAY_SIZE(tool->success)) {
+                json_set_refusal(&place, &error, "must be an array of 1 to %zu exit codes",
+                                 ARRAY_SIZE(tool->success));
+                return note(reader, &error);
+        }
+        tool->n_success = 0;
+        json_array_foreach(list, i, item)
+        {
+                if (!json_is_integer(item) || json_integer_value(item) < 0 ||
+                    json_integer_value(item) > 255) {
+                        struct json_place at = { .parent = &place, .index = i };
+
+                        json_set_refusal(&at, &error, "must be an exit code, 0 to 255");
+                        return note(reader, &error);
+                }
+                tool->success[tool->n_success++] = (int)json_integer_value(item);
+        }
+        return 0;
+}
+
+/* What commands and shell texts have in common. */
+static int read_streams(struct run_reader *reader)
+{
+        static const char *const ways[] = { "none", "stdin", "environment", "both" };
+        static const char *const outputs[] = { "text", "json", "json-lines" };
+        size_t way = 0, output = 0;
+        int r = read_choice(reader, "arguments", JSON_WORDS(ways), &way);
+
+        r = MIN(r, read_choice(reader, "output", JSON_WORDS(outputs), &output));
+        r = MIN(r, read_success(reader));
+        reader->tool->arguments = (enum tool_arguments)way;
+        reader->tool->output = (enum tool_output)output;
+        return r;
+}
+
+static int read_command(struct run_reader *reader)
+{
+        struct json_place place = { .parent = &run_place, .key = "command" };
+        struct tool *tool = reader->tool;
+        cbx_error error = CBX_ERROR_INIT;
+        int r;
+
+        tool->kind = TOOL_COMMAND;
+        r = MIN(read_streams(reader), read_template(reader, "command"));
+        if (r == 0 && !template_begins_fixed(tool->template)) {
+                json_set_refusal(&place, &error, "must begin with the program: a fixed name, or "
+                                                 "{\"file\": \"...\"}");
+                return note(reader, &error);
+        }
+        return r;
+}
+
+static int read_shell(struct run_reader *reader)
+{
+        struct json_place place = { .parent = &run_place, .key = "shell" };
+        struct tool *tool = reader->tool;
+        cbx_error error = CBX_ERROR_INIT;
+        const char *text;
+        int r;
+
+        tool->kind = TOOL_SHELL;
+        r = MIN(read_streams(reader), read_template(reader, "parameters"));
+        if (json_read_string(json_object_get(reader->run, "shell"), &place, &error, &text) < 0)
+                return note(reader, &error);
+        tool->shell = strdup(text);
+        return tool->shell ? r : -ENOMEM;
+}
+
+static bool is_symbol(const char *text)
+{
+        static const char known[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                    "0123456789_";
+
+        return text[0] && text[strspn(text, known)] == '\0' && strlen(text) < 256;
+}
+
+static int read_object(struct run_reader *reader)
+{
+        struct json_place object = { .parent = &run_place, .key = "object" },
+                          function = { .parent = &run_place, .key = "function" };
+        const char *directory = reader->origin->directory, *name, *symbol;
+        json_t *value = json_object_get(reader->run, "function");
+        char joined[PATH_MAX], path[PATH_MAX];
+        cbx_error error = CBX_ERROR_INIT;
+        int r;
+
+        reader->tool->kind = TOOL_FUNCTION;
+        if (json_read_string(json_object_get(reader->run, "object"), &object, &error, &name) < 0)
+                return note(reader, &error);
+        if (!value || json_read_string(value, &function, &error, &symbol) < 0 ||
+            !is_symbol(symbol)) {
+                json_set_refusal(&function, &error, "must be the name of a C function");
+                return note(reader, &error);
+        }
+        snprintf(joined, sizeof(joined), "%s%s%s", name[0] == '/' || !directory ? "" : directory,
+                 name[0] == '/' || !directory ? "" : "/", name);
+        if (!realpath(joined, path)) {
+                json_set_refusal(&object, &error, "there is no file \"%.200s\"%s", name,
+                                 name[0] == '/' ? "" : " beside the manifest");
+                return note(reader, &error);
+        }
+        r = function_of_object(path, symbol, reader->origin->server, &reader->tool->function,
+                               &error);
+        if (r < 0 && r != -ENOMEM) {
+                snprintf(error.where, sizeof(error.where), "run.object");
+                return note(reader, &error);
+        }
+        return r;
+}
+
+int manifest_read_run(json_t *run, const struct tool_origin *origin, struct tool *tool,
+                      struct tool_mistakes *mistakes)
+{
+        static const struct kind {
+                const char *keys[5]; /* the first tells the kind */
+                int (*read)(struct run_reader *reader);
+        } kinds[] = {
+                { { "command", "arguments", "output", "success" }, read_command },
+                { { "shell", "parameters", "arguments", "output", "success" }, read_shell },
+                { { "object", "function" }, read_object },
+        };
+        struct run_reader reader = { run, origin, tool, mistakes };
+        cbx_error error = CBX_ERROR_INIT;
+
+        for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+                size_t n = 0;
+                int r = 0;
+
+                if (!json_object_get(run, kinds[i].keys[0]))
+                        continue;
+                while (n < ARRAY_SIZE(kinds[i].keys) && kinds[i].keys[n])
+                        n++;
+                if (json_check_keys(run, &run_place,
+                                    (struct json_words){ kinds[i].keys, n, sizeof(char *) },
+                                    &error) < 0)
+                        r = note(&reader, &error);
+                return MIN(r, kinds[i].read(&reader));
+        }
+        json_set_refusal(&run_place, &error, json_is_object(run) ? "says nothing that can be run" :
+                                                                   "must be an object");
+        error_hint(&error, "it has one of: command, shell, object");
+        return note(&reader, &error);
+}

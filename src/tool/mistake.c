@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/* All the mistakes of a manifest, rather than the first. */
+#include <stdio.h>
+#include <string.h>
+
+#include "tool/tool.h"
+
+#define AGAIN_MAX 32 /* mistakes that are looked for in one part */
+
+void tool_mistakes_free(struct tool_mistakes *mistakes)
+{
+        for (size_t i = 0; i < mistakes->n; i++) {
+                free(mistakes->items[i].where);
+                free(mistakes->items[i].text);
+                free(mistakes->items[i].hint);
+        }
+        free(mistakes->items);
+        *mistakes = (struct tool_mistakes)TOOL_MISTAKES_INIT;
+}
+
+void tool_mistake_add(struct tool_mistakes *mistakes, cbx_error *error)
+{
+        struct tool_mistake *items =
+                reallocarray(mistakes->items, mistakes->n + 1, sizeof(*mistakes->items));
+        struct tool_mistake *item;
+
+        if (!items) {
+                mistakes->failed = true;
+                return;
+        }
+        mistakes->items = items;
+        item = &items[mistakes->n++];
+        *item = (struct tool_mistake){ .where = strdup(error->where),
+                                       .text = strdup(error->text),
+                                       .hint = strdup(error->hint) };
+        mistakes->failed |= !item->where || !item->text || !item->hint;
+        *error = (cbx_error)CBX_ERROR_INIT;
+}
+
+int tool_mistakes_error(const struct tool_mistakes *mistakes, cbx_error *error)
+{
+        const struct tool_mistake *first = mistakes->items;
+
+        if (mistakes->failed || mistakes->n == 0)
+                return error_oom(error);
+        if (mistakes->n > 1)
+                error_set(error, -EINVAL, first->where, "%s (and %zu more mistakes)", first->text,
+                          mistakes->n - 1);
+        else
+                error_set(error, -EINVAL, first->where, "%s", first->text);
+        if (first->hint[0])
+                error_hint(error, "%s", first->hint);
+        return -EINVAL;
+}
+
+/* ---- Finding the others ---- */
+
+/* One step of a path: "key", "[3]" or "[\"key\"]". Returns the value there; the last step takes
+ * it out and returns NULL. */
+static json_t *step_into(json_t *json, const char **path, bool *removed)
+{
+        const char *s = *path;
+        char key[JSON_PATH_MAX];
+        size_t length;
+
+        if (*s == '[' && s[1] != '"') {
+                size_t index = strtoul(s + 1, (char **)&s, 10);
+
+                *path = s + (*s == ']');
+                if (!**path) {
+                        *removed = json_array_remove(json, index) == 0;
+                        return NULL;
+                }
+                return json_array_get(json, index);
+        }
+        if (*s == '[') {
+                s += 2;
+                length = (size_t)(strstr(s, "\"]") ? strstr(s, "\"]") - s : 0);
+                *path = s + length + (length > 0 ? 2 : strlen(s));
+        } else {
+                s += *s == '.';
+                length = strcspn(s, ".[");
+                *path = s + length;
+        }
+        snprintf(key, sizeof(key), "%.*s", (int)length, s);
+        if (!**path) {
+                *removed = json_object_del(json, key) == 0;
+                return NULL;
+        }
+        return json_object_get(json, key);
+}
+
+static bool remove_at(json_t *json, const char *path)
+{
+        bool removed = false;
+
+        while (json && *path)
+                json = step_into(json, &path, &removed);
+        return removed;
+}
+
+int tool_mistakes_find(json_t *part, const char *prefix, tool_part_reader *read, void *to,
+                       struct tool_mistakes *mistakes)
+{
+        _cleanup_json_ json_t *copy = NULL;
+        cbx_error error = CBX_ERROR_INIT;
+        int r = read(part, &error, to);
+
+        for (int i = 0; r < 0 && r != -ENOMEM && i < AGAIN_MAX; i++) {
+                char path[JSON_PATH_MAX];
+
+                memcpy(path, error.where, sizeof(path));
+                snprintf(error.where, sizeof(error.where), "%s%s%.100s", prefix,
+                         path[0] && path[0] != '[' ? "." : "", path);
+                tool_mistake_add(mistakes, &error);
+                /* Without what is wrong, does the rest hold? */
+                if (!copy)
+                        copy = json_deep_copy(part);
+                if (!copy || !remove_at(copy, path) || read(copy, &error, NULL) == 0)
+                        break;
+        }
+        return r;
+}

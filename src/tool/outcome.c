@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a call has come to. That it ended, and why, the warden says; what it was for, the tool says:
+ * by its exit code and stdout, or by messages. What the tool says is checked against what it has
+ * promised.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "tool/tool.h"
+
+#define ERROR_TAIL 2000 /* bytes of stderr that an error quotes */
+
+/* What the tool has said, as far as it was understood. */
+struct said {
+        json_t *result;
+        struct buffer text;
+        struct buffer error;
+        bool failed;   /* it says so */
+        bool returned; /* a function: it came to its end ... */
+        int code;      /* ... with this */
+};
+
+static void said_clear(struct said *said)
+{
+        json_decref(said->result);
+        buffer_free(&said->text);
+        buffer_free(&said->error);
+}
+
+/* ---- Errors ---- */
+
+/* The error of a call that failed; the first one stands. */
+static int fail(json_t *outcome, const char *text)
+{
+        if (json_object_get(outcome, "error"))
+                return 0;
+        return json_object_set_new(outcome, "error", json_string(text)) < 0 ? -ENOMEM : 0;
+}
+
+static int fail_error(json_t *outcome, const char *before, const cbx_error *error)
+{
+        char text[sizeof(error->where) + sizeof(error->text) + 64];
+
+        snprintf(text, sizeof(text), "%s%s%s%s", before, error->where, error->where[0] ? ": " : "",
+                 error->text);
+        return fail(outcome, text);
+}
+
+/* "exit code 2: what it wrote on stderr last" */
+static int fail_code(json_t *outcome, const struct report *report)
+{
+        _cleanup_buffer_ struct buffer text = BUFFER_INIT;
+        _cleanup_free_ char *errors = NULL;
+        size_t length, from;
+        bool replaced = false;
+        int r = output_join(&report->output[STREAM_ERRORS], &errors, &length);
+
+        if (r == 0)
+                r = buffer_printf(&text, "exit code %d", report->code);
+        while (r == 0 && length > 0 && (errors[length - 1] == '\n' || errors[length - 1] == ' '))
+                length--;
+        from = length > ERROR_TAIL ? length - ERROR_TAIL : 0;
+        if (r == 0 && length > 0)
+                r = buffer_printf(&text, from > 0 ? ": ... " : ": ");
+        if (r == 0)
+                r = output_decode(errors + from, length - from, &text, &replaced);
+        return r < 0 ? r : fail(outcome, text.data);
+}
+
+static bool is_success(const struct tool *tool, int code)
+{
+        for (size_t i = 0; i < tool->n_success; i++)
+                if (tool->success[i] == code)
+                        return true;
+        return false;
+}
+
+/* ---- Reading ---- */
+
+/* JSON that the tool wrote. `what` names it in an error, which goes into the outcome. */
+static int read_json(json_t *outcome, const char *text, size_t length, const char *what,
+                     json_t **ret)
+{
+        cbx_error error = CBX_ERROR_INIT;
+        int r = json_parse(text, length, what, SIZE_MAX, JSON_PARSE_NUL, &error, ret);
+
+        return r < 0 && r != -ENOMEM ? fail_error(outcome, "", &error) : r;
+}
+
+static int hear(json_t *outcome, const struct message *message, struct said *said)
+{
+        bool replaced = false;
+
+        switch (message->kind) {
+        case MESSAGE_RESULT:
+                json_decref(said->result);
+                said->result = message->value ? json_incref(message->value) : NULL;
+                return said->result ? 0 :
+                                      read_json(outcome, message->text, message->length,
+                                                "its result", &said->result);
+        case MESSAGE_TEXT:
+                return output_decode(message->text, message->length, &said->text, &replaced);
+        case MESSAGE_ERROR:
+                said->failed = true;
+                if (said->error.length > 0 && buffer_add(&said->error, "; ", 2) < 0)
+                        return -ENOMEM;
+                return output_decode(message->text, message->length, &said->error, &replaced);
+        case MESSAGE_DONE:
+                said->returned = true;
+                said->code = message->code;
+                return 0;
+        default:
+                return 0;
+        }
+}
+
+static int hear_all(json_t *outcome, enum message_form form, const char *data, size_t length,
+                    struct said *said)
+{
+        cbx_error error = CBX_ERROR_INIT;
+        int r = 1;
+
+        while (r > 0 && length > 0) {
+                struct message message = { 0 };
+                size_t taken = 0;
+
+                r = message_take(form, data, length, true, &taken, &message, &error);
+                if (r > 0) {
+                        int heard = hear(outcome, &message, said);
+
+                        message_clear(&message);
+                        if (heard < 0)
+                                return heard;
+                        data += taken;
+                        length -= taken;
+                }
+        }
+        return r == -EBADMSG ? fail_error(outcome, "", &error) : MIN(r, 0);
+}
+
+/* A stream as the tool wrote it, whole; where it is not, that is the outcome. */
+static int take_whole(json_t *outcome, const struct output *output, char **ret, size_t *ret_length)
+{
+        char text[160];
+
+        if (output_omitted(output) == 0)
+                return output_join(output, ret, ret_length);
+        snprintf(text, sizeof(text),
+                 "its result is too large: %llu bytes, of which %zu are kept (limits.result)",
+                 (unsigned long long)output->total, output->capacity);
+        return fail(outcome, text);
+}
+
+static int hear_stream(json_t *outcome, enum message_form form, const struct output *output,
+                       struct said *said)
+{
+        _cleanup_free_ char *data = NULL;
+        size_t length = 0;
+        int r = take_whole(outcome, output, &data, &length);
+
+        return r < 0 || !data ? r : hear_all(outcome, form, data, length, said);
+}
+
+/* ---- By kind ---- */
+
+static int judge_function(json_t *outcome, const struct report *report, struct said *said)
+{
+        char text[96];
+        int r = hear_stream(outcome, MESSAGE_FRAMES, &report->output[STREAM_RESULT], said);
+
+        if (r < 0)
+                return r;
+        if (said->failed)
+                return fail(outcome, said->error.length > 0 ? said->error.data : "it failed");
+        if (!said->returned)
+                return report->code == 0 ? fail(outcome, "the function ended its process instead "
+                                                         "of returning") :
+                                           fail_code(outcome, report);
+        if (said->code == 0)
+                return 0;
+        snprintf(text, sizeof(text), "the function returned %d", said->code);
+        return fail(outcome, text);
+}
+
+static int judge_command(const struct tool *tool, json_t *outcome, const struct report *report,
+                         struct said *said)
+{
+        const struct output *output = &report->output[STREAM_OUTPUT];
+        _cleanup_json_ json_t *captured = NULL;
+        _cleanup_free_ char *data = NULL;
+        size_t length = 0;
+        int r = 0;
+
+        if (tool->output == TOOL_LINES) {
+                r = hear_stream(outcome, MESSAGE_LINES, output, said);
+                if (r == 0 && said->failed)
+                        r = fail(outcome, said->error.length > 0 ? said->error.data : "it failed");
+        }
+        if (r == 0 && !is_success(tool, report->code))
+                return fail_code(outcome, report);
+        if (r == 0 && tool->output == TOOL_JSON) {
+                r = take_whole(outcome, output, &data, &length);
+                if (r == 0 && data)
+                        r = read_json(outcome, data, length, "its output", &said->result);
+        }
+        if (r == 0 && tool->output == TOOL_TEXT) {
+                captured = output_to_json(output);
+                said->result = json_incref(json_object_get(captured, "text"));
+                r = said->result ? 0 : -ENOMEM;
+        }
+        return r;
+}
+
+/* Why the box ended, where it was not by the program's own exit. */
+static int judge_end(json_t *outcome, const struct report *report)
+{
+        char text[512];
+
+        report_text(report, text, sizeof(text));
+        if (report->reason != REASON_DENIED)
+                return fail(outcome, text);
+        return json_object_set_new(outcome, "denied", json_true()) < 0 ||
+                               json_object_set_new(outcome, "reason", json_string(text)) < 0 ?
+                       -ENOMEM :
+                       0;
+}
+
+/* ---- The promise ---- */
+
+static int check_promise(const struct tool *tool, json_t *outcome, const json_t *result)
+{
+        _cleanup_schema_mistakes_ struct schema_mistakes mistakes = SCHEMA_MISTAKES_INIT;
+        _cleanup_json_ json_t *refusal = NULL;
+        char before[256];
+        int r;
+
+        if (!tool->result)
+                return 0;
+        snprintf(before, sizeof(before), "%s broke its own promise", tool->name);
+        if (!result) {
+                snprintf(before, sizeof(before), "%s broke its own promise: it gave no result, "
+                                                 "which outputSchema describes",
+                         tool->name);
+                return fail(outcome, before);
+        }
+        r = schema_check(tool->result, result, &mistakes);
+        if (r == 0 || (r < 0 && r != -E2BIG))
+                return r;
+        strcat(before, ": its result is not what outputSchema says");
+        refusal = tool_refusal(before, &mistakes);
+        return refusal && json_object_update_missing(outcome, refusal) == 0 ? 0 : -ENOMEM;
+}
+
+static int judge(const struct tool *tool, json_t *outcome, const struct report *report,
+                 struct said *said)
+{
+        int r;
+
+        if (report->reason != REASON_EXITED)
+                r = judge_end(outcome, report);
+        else if (tool->kind == TOOL_FUNCTION)
+                r = judge_function(outcome, report, said);
+        else
+                r = judge_command(tool, outcome, report, said);
+        if (r == 0 && !json_object_get(outcome, "error") && !json_object_get(outcome, "reason"))
+                r = check_promise(tool, outcome, said->result);
+        return r;
+}
+
+json_t *outcome_judge(const struct tool *tool, const struct report *report)
+{
+        _cleanup_(said_clear) struct said said = { .text = BUFFER_INIT, .error = BUFFER_INIT };
+        json_t *outcome = json_pack("{s:s, s:b, s:b}", "name", tool->name, "ok", 0, "denied", 0);
+        bool failed;
+
+        if (!outcome || judge(tool, outcome, report, &said) < 0) {
+                json_decref(outcome);
+                return NULL;
+        }
+        failed = json_object_get(outcome, "error") || json_object_get(outcome, "reason");
+        /* A result that breaks the promise, or that a failure left behind, is not one. */
+        if ((!failed && json_object_set_new(outcome, "ok", json_true()) < 0) ||
+            (!failed && said.result && json_object_set(outcome, "output", said.result) < 0) ||
+            (said.text.length > 0 &&
+             json_object_set_new(outcome, "text", json_string(said.text.data)) < 0)) {
+                json_decref(outcome);
+                return NULL;
+        }
+        return outcome;
+}
+
+json_t *outcome_refused(const char *name, json_t *refusal)
+{
+        json_t *outcome = json_pack("{s:s, s:b, s:b}", "name", name, "ok", 0, "denied", 0);
+
+        if (outcome && json_object_update_missing(outcome, refusal) < 0) {
+                json_decref(outcome);
+                return NULL;
+        }
+        return outcome;
+}

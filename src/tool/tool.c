@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+/* A tool: what is the same for every kind. */
+#include "tool/tool.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define NAME_MAX_LENGTH 128
+
+/* ---- Lifetime ---- */
+
+struct tool *tool_new(void)
+{
+        struct tool *tool = calloc(1, sizeof(*tool));
+
+        if (tool) {
+                tool->refs = 1;
+                tool->n_success = 1; /* exit code 0 */
+        }
+        return tool;
+}
+
+struct tool *tool_ref(struct tool *tool)
+{
+        __atomic_add_fetch(&tool->refs, 1, __ATOMIC_RELAXED);
+        return tool;
+}
+
+struct tool *tool_unref(struct tool *tool)
+{
+        if (!tool || __atomic_sub_fetch(&tool->refs, 1, __ATOMIC_ACQ_REL) > 0)
+                return NULL;
+        json_decref(tool->document);
+        template_free(tool->template);
+        free(tool->shell);
+        function_free(&tool->function);
+        schema_free(tool->input);
+        schema_free(tool->result);
+        cbx_policy_unref(tool->policy);
+        free(tool->file);
+        free(tool->policy_name);
+        free(tool);
+        return NULL;
+}
+
+/* ---- What it says of itself ---- */
+
+struct member {
+        const char *key;
+        int (*check)(json_t *value, const struct json_place *at, cbx_error *error);
+};
+
+static int check_name(json_t *value, const struct json_place *at, cbx_error *error)
+{
+        static const char known[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                    "0123456789_.-";
+        const char *name;
+        int r = json_read_string(value, at, error, &name);
+
+        if (r == 0 && (name[0] == '\0' || strlen(name) > NAME_MAX_LENGTH ||
+                       name[strspn(name, known)] != '\0')) {
+                r = json_refuse(at, error, "\"%.64s\" is no name of a tool", name);
+                error_hint(error, "a name has 1 to %d letters, digits, _, - and .",
+                           NAME_MAX_LENGTH);
+        }
+        return r;
+}
+
+static int check_text(json_t *value, const struct json_place *at, cbx_error *error)
+{
+        const char *text;
+
+        return json_read_string(value, at, error, &text);
+}
+
+static int check_object(json_t *value, const struct json_place *at, cbx_error *error)
+{
+        return json_is_object(value) ? 0 : json_refuse_type(at, error, "an object", value);
+}
+
+static int check_array(json_t *value, const struct json_place *at, cbx_error *error)
+{
+        return json_is_array(value) ? 0 : json_refuse_type(at, error, "an array", value);
+}
+
+static int check_input(json_t *value, const struct json_place *at, cbx_error *error)
+{
+        const char *type = json_string_value(json_object_get(value, "type"));
+        struct json_place place = { .parent = at, .key = "type" };
+        int r = check_object(value, at, error);
+
+        if (r == 0 && (!type || strcmp(type, "object") != 0)) {
+                r = json_refuse(&place, error, "must be \"object\": arguments have names");
+                error_hint(error, "write \"inputSchema\": {\"type\": \"object\", \"properties\": "
+                                  "{...}}");
+        }
+        return r;
+}
+
+static int check_schema(json_t *value, const struct json_place *at, cbx_error *error)
+{
+        return json_is_boolean(value) ? 0 : check_object(value, at, error);
+}
+
+static int check_annotations(json_t *value, const struct json_place *at, cbx_error *error)
+{
+        static const char *const hints[] = { "readOnlyHint", "destructiveHint", "idempotentHint",
+                                             "openWorldHint", "title" };
+        int r = check_object(value, at, error);
+
+        if (r == 0)
+                r = json_check_keys(value, at, JSON_WORDS(hints), error);
+        for (size_t i = 0; r == 0 && i < ARRAY_SIZE(hints); i++) {
+                struct json_place place = { .parent = at, .key = hints[i] };
+                json_t *hint = json_object_get(value, hints[i]);
+                bool truth;
+
+                if (hint && strcmp(hints[i], "title") == 0)
+                        r = check_text(hint, &place, error);
+                else if (hint)
+                        r = json_read_bool(hint, &place, error, &truth);
+        }
+        return r;
+}
+
+static const struct member members[] = {
+        { "name", check_name },          { "title", check_text },
+        { "description", check_text },   { "inputSchema", check_input },
+        { "outputSchema", check_schema }, { "annotations", check_annotations },
+        { "icons", check_array },        { "_meta", check_object },
+};
+
+/* "/properties/a~1b/3" as a path: properties["a/b"][3]. */
+static void pointer_to_path(char where[JSON_PATH_MAX])
+{
+        char path[JSON_PATH_MAX] = "", key[JSON_PATH_MAX];
+        const char *s = where;
+
+        while (*s == '/') {
+                size_t length = 0;
+
+                for (s++; *s && *s != '/'; s++) {
+                        char c = *s;
+
+                        if (c == '~' && (s[1] == '0' || s[1] == '1'))
+                                c = *++s == '0' ? '~' : '/';
+                        key[length++] = c;
+                }
+                key[length] = '\0';
+                if (length > 0 && strspn(key, "0123456789") == length)
+                        json_path_add_index(path, strtoul(key, NULL, 10));
+                else
+                        json_path_add_key(path, key, length);
+        }
+        memcpy(where, path, sizeof(path));
+}
+
+static int read_schema(json_t *part, cbx_error *error, void *to)
+{
+        struct schema *schema = NULL;
+        int r = schema_compile(part, &schema, error);
+
+        if (r < 0)
+                pointer_to_path(error->where);
+        if (r == 0 && to)
+                *(struct schema **)to = schema;
+        else
+                schema_free(schema);
+        return r;
+}
+
+int tool_describe(struct tool *tool, json_t *document, struct tool_mistakes *mistakes)
+{
+        cbx_error error = CBX_ERROR_INIT;
+        size_t before = mistakes->n;
+        json_t *schema;
+
+        tool->document = json_object();
+        if (!tool->document)
+                return -ENOMEM;
+        for (size_t i = 0; i < ARRAY_SIZE(members); i++) {
+                struct json_place place = { .key = members[i].key };
+                json_t *value = json_object_get(document, members[i].key);
+
+                if (value && members[i].check(value, &place, &error) < 0)
+                        tool_mistake_add(mistakes, &error);
+                else if (value && json_object_set(tool->document, members[i].key, value) < 0)
+                        return -ENOMEM;
+        }
+        for (const char *const *key = (const char *const[]){ "name", "inputSchema", NULL }; *key;
+             key++)
+                if (!json_object_get(document, *key)) {
+                        error_set(&error, -EINVAL, *key, "is missing");
+                        if (strcmp(*key, "inputSchema") == 0)
+                                error_hint(&error, "a tool without arguments has "
+                                                   "\"inputSchema\": {\"type\": \"object\"}");
+                        tool_mistake_add(mistakes, &error);
+                }
+        tool->name = json_string_value(json_object_get(tool->document, "name"));
+        schema = json_object_get(tool->document, "inputSchema");
+        if (schema)
+                tool_mistakes_find(schema, "inputSchema", read_schema, &tool->input, mistakes);
+        schema = json_object_get(tool->document, "outputSchema");
+        if (schema)
+                tool_mistakes_find(schema, "outputSchema", read_schema, &tool->result, mistakes);
+        return mistakes->n > before ? -EINVAL : 0;
+}
+
+/* ---- Its policy ---- */
+
+/* Show a file at its own place, unless the box shows it anyway. */
+static int show_file(json_t *read, const cbx_policy *policy, const char *path)
+{
+        json_t *rule;
+
+        if (policy->system && function_is_of_system(path))
+                return 0;
+        for (size_t i = 0; i < policy->n_paths; i++)
+                if (policy->paths[i].access == POLICY_READ && !policy->paths[i].box &&
+                    policy->paths[i].host && strcmp(policy->paths[i].host, path) == 0)
+                        return 0;
+        rule = json_pack("{s:s, s:s}", "path", path, "box", path);
+        return json_array_append_new(read, rule) < 0 ? -ENOMEM : 0;
+}
+
+int tool_set_policy(struct tool *tool, const cbx_policy *policy, cbx_error *error)
+{
+        _cleanup_json_ json_t *json = policy_to_json(policy);
+        json_t *read = json_object_get(json_object_get(json, "files"), "read");
+        const char *const *files = tool->template ? template_files(tool->template) : NULL;
+        int r = read ? 0 : -ENOMEM;
+
+        for (; r == 0 && files && *files; files++)
+                r = show_file(read, policy, *files);
+        for (char **file = tool->function.files; r == 0 && file && *file; file++)
+                r = show_file(read, policy, *file);
+        /* What is read as JSON must be there in one piece. */
+        if (r == 0 && tool->output != TOOL_TEXT && policy->limits.capture < policy->limits.result &&
+            json_object_set_new(json_object_get(json, "limits"), "capture",
+                                json_integer((json_int_t)policy->limits.result)) < 0)
+                r = -ENOMEM;
+        if (r < 0)
+                return error_oom(error);
+        return policy_from_json(json, error, &tool->policy);
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Tools: named, described callables, and the toolbox that holds them.
+ *
+ *   manifest (JSON) ─┐                            ┌─ template ─▶ argv of a command
+ *                    ├─▶ tool ─▶ call ─ arguments ┤                                 ─▶ box
+ *   C function ──────┘                            └─ request ──▶ function server
+ *
+ *   box ─▶ report ─ messages, stdout ─▶ outcome: result, error or denial, checked
+ *
+ * A tool is frozen when it is made: a call keeps the version it began with. All of this runs in the
+ * caller's process and starts nothing there; the warden starts the boxes, holds the bounds on calls
+ * at once, and keeps the queue. Nothing that a tool prints or writes is trusted: the reader of
+ * messages, the JSON parser and the schema check stand between it and the caller.
+ */
+#ifndef TOOL_TOOL_H
+#define TOOL_TOOL_H
+
+#include <jansson.h>
+
+#include "client/client.h"
+#include "policy/json_read.h"
+#include "schema/schema.h"
+#include "tool/function.h"
+#include "tool/message.h"
+
+/* ---- Mistakes in a manifest ---- */
+
+struct tool_mistake {
+        char *where; /* JSON path; may be empty */
+        char *text, *hint;
+};
+
+struct tool_mistakes {
+        struct tool_mistake *items;
+        size_t n;
+        bool failed; /* memory ran out: there may be more */
+};
+
+#define TOOL_MISTAKES_INIT                                                                         \
+        {                                                                                          \
+                NULL, 0, false                                                                     \
+        }
+
+void tool_mistakes_free(struct tool_mistakes *mistakes);
+/* Note an error and go on; the error is empty again afterwards. */
+void tool_mistake_add(struct tool_mistakes *mistakes, cbx_error *error);
+/* The first of them as an error, which says how many more there are. */
+int tool_mistakes_error(const struct tool_mistakes *mistakes, cbx_error *error);
+#define _cleanup_mistakes_ _cleanup_(tool_mistakes_free)
+
+/* Read a part of a manifest with a reader that stops at the first mistake. Then, to find the
+ * others, again without what was wrong (into `to` NULL). `prefix` is where the part is. */
+typedef int tool_part_reader(json_t *part, cbx_error *error, void *to);
+int tool_mistakes_find(json_t *part, const char *prefix, tool_part_reader *read, void *to,
+                       struct tool_mistakes *mistakes);
+
+/* ---- The argv of a command (template.c) ---- */
+
+struct template;
+
+/* Read a list of elements. Every mistake is noted. `schema` is the tool's inputSchema, in which a
+ * placeholder must name a property; `directory` is where files beside the manifest are. */
+struct template_context {
+        const json_t *schema;
+        bool defaults;         /* missing arguments get their default */
+        const char *directory; /* NULL: there is none */
+        struct tool_mistakes *mistakes;
+};
+int template_read(json_t *list, const struct json_place *at, const struct template_context *context,
+                  struct template **ret_template);
+struct template *template_free(struct template *template);
+/* Files of the host that it names: to be shown in the box. */
+const char *const *template_files(const struct template *template);
+/* Is its first element fixed by the manifest? */
+bool template_begins_fixed(const struct template *template);
+/* Does any argument of the call appear in it? */
+bool template_has_arguments(const struct template *template);
+/* Each value becomes one argument, added to a NULL-terminated list. Refuses what could become an
+ * option, cannot be an argument, or is too long. */
+int template_expand(const struct template *template, const json_t *arguments, cbx_error *error,
+                    char ***argv);
+
+/* ---- A tool ---- */
+
+enum tool_kind { TOOL_COMMAND, TOOL_SHELL, TOOL_FUNCTION };
+enum tool_output { TOOL_TEXT, TOOL_JSON, TOOL_LINES };
+enum tool_arguments {
+        TOOL_ARGUMENTS_NOT, /* only where the template names them */
+        TOOL_ARGUMENTS_STDIN,
+        TOOL_ARGUMENTS_ENVIRONMENT,
+        TOOL_ARGUMENTS_BOTH,
+};
+
+struct tool {
+        unsigned refs;
+        json_t *document; /* as it is listed: the shape of MCP */
+        const char *name; /* in the document */
+        enum tool_kind kind;
+        struct template *template; /* argv, or the parameters of the shell */
+        char *shell;
+        struct function function;
+        enum tool_arguments arguments;
+        enum tool_output output;
+        int success[16]; /* exit codes that are none of a failure */
+        size_t n_success;
+        bool defaults; /* fill in missing arguments */
+        unsigned calls; /* at once; 0: no bound of its own */
+        uint64_t key;   /* of that bound, in the warden */
+        struct schema *input, *result;
+        cbx_policy *policy; /* with all that the tool itself needs */
+        /* Where it comes from, for a toolbox that watches. */
+        char *file;        /* name in its directory; NULL: a call added it */
+        char *policy_name; /* NULL: inline, or none */
+};
+
+/* What a manifest is read with. */
+struct tool_origin {
+        const char *directory; /* of the files it names; NULL: they must be absolute */
+        const char *policies;  /* folder of policies; NULL: there is none */
+        const char *server;    /* program that serves functions of shared objects */
+        cbx_policy *policy;    /* of tools that name none */
+};
+
+/* An empty one, with a reference. */
+struct tool *tool_new(void);
+struct tool *tool_ref(struct tool *tool);
+struct tool *tool_unref(struct tool *tool);
+static inline void tool_unrefp(struct tool **tool)
+{
+        tool_unref(*tool);
+}
+#define _cleanup_tool_ _cleanup_(tool_unrefp)
+
+/* Its members of MCP, which the tool keeps, and the schemas among them (tool.c). Mistakes are
+ * noted; returns -EINVAL when there were some. */
+int tool_describe(struct tool *tool, json_t *document, struct tool_mistakes *mistakes);
+/* The policy that its calls run under: the given one, with the files that the tool itself needs and
+ * room for its result. */
+int tool_set_policy(struct tool *tool, const cbx_policy *policy, cbx_error *error);
+
+/* manifest.c: returns -EINVAL with at least one mistake, or -ENOMEM. */
+int manifest_read(const char *text, size_t length, const struct tool_origin *origin,
+                  struct tool_mistakes *mistakes, struct tool **ret_tool);
+/* manifest_run.c: the part under "run". */
+int manifest_read_run(json_t *run, const struct tool_origin *origin, struct tool *tool,
+                      struct tool_mistakes *mistakes);
+
+/* ---- Arguments and outcome ---- */
+
+#define TOOL_ARGUMENTS_MAX (16 * MIB)
+#define TOOL_BAD_ARGUMENTS "the arguments are wrong"
+
+/* Why there is no result: an object with "error", all mistakes in one sentence, and "mistakes"
+ * (arguments.c). NULL when memory ran out. */
+json_t *tool_refusal(const char *before, const struct schema_mistakes *mistakes);
+json_t *tool_refusal_of(const char *before, const cbx_error *error);
+
+/* Parse, fill in and check. -EINVAL comes with a refusal. */
+int arguments_read(const struct tool *tool, const char *text, size_t length, json_t **ret_arguments,
+                   json_t **ret_refusal);
+
+/* What a finished call has come to: the "tool" member of its report (outcome.c). */
+json_t *outcome_judge(const struct tool *tool, const struct report *report);
+/* Of a call that did not get as far as a box. */
+json_t *outcome_refused(const char *name, json_t *refusal);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The registry. One lock holds it together; nothing is done under it that waits, but for reading
+ * manifests. Tools are counted references: a call keeps its tool though it is replaced meanwhile.
+ *
+ *   toolbox.c         open, close, add, remove, get, list; the queue of changes
+ *   toolbox_call.c    a call of a tool, from arguments to result
+ *   toolbox_watch.c   directories of manifests, and what happens to them
+ */
+#ifndef TOOL_TOOLBOX_H
+#define TOOL_TOOLBOX_H
+
+#include <pthread.h>
+#include <sys/queue.h>
+
+#include "tool/tool.h"
+
+#define TOOLBOX_EVENTS_MAX 4096 /* that wait to be taken; then the oldest goes */
+
+struct toolbox_event {
+        int kind; /* CBX_TOOL_ADDED ... */
+        char *tool, *file, *text;
+        TAILQ_ENTRY(toolbox_event) link;
+};
+
+/* A manifest file that is there, in order or not. */
+struct toolbox_file {
+        char *name;
+        char *tool;  /* the tool it has given; NULL: none so far */
+        bool broken; /* as it is now */
+        TAILQ_ENTRY(toolbox_file) link;
+};
+
+/* A directory of manifests. */
+struct toolbox_folder {
+        char *path, *policies;
+        int watch, policies_watch; /* of inotify; -1: none */
+        TAILQ_HEAD(, toolbox_file) files;
+        TAILQ_ENTRY(toolbox_folder) link;
+};
+
+struct cbx_toolbox {
+        pthread_mutex_t lock;
+        cbx_warden *warden;
+        cbx_policy *policy;
+        char *policies, *server;
+        unsigned calls;
+        uint64_t key;        /* of the bound on all calls, in the warden */
+        struct tool **tools; /* in the order of their names */
+        size_t n_tools;
+        TAILQ_HEAD(, toolbox_event) events;
+        size_t n_events;
+        struct toolbox_event *told; /* the last that was taken */
+        TAILQ_HEAD(, toolbox_folder) folders;
+        int poll, wake, inotify; /* an epoll set of the two others; inotify -1: nothing is watched */
+};
+
+/* ---- Under the lock ---- */
+
+struct tool *toolbox_find(const cbx_toolbox *toolbox, const char *name);
+/* Put a tool in, taking the reference; `event` false: nobody is to be told. */
+int toolbox_put(cbx_toolbox *toolbox, struct tool *tool, cbx_error *error);
+/* Take it out; false: there is none. */
+bool toolbox_drop(cbx_toolbox *toolbox, const char *name, const char *file);
+/* Tell of a change. Memory that runs out loses the event, not the change. */
+void toolbox_tell(cbx_toolbox *toolbox, int kind, const char *tool, const char *file,
+                  const char *text);
+/* Where manifests of a folder look for what they name; NULL: one that was handed in. */
+struct tool_origin toolbox_origin(const cbx_toolbox *toolbox, const struct toolbox_folder *folder);
+
+/* Read what inotify has to say (toolbox_watch.c). */
+void toolbox_watch(cbx_toolbox *toolbox);
+void toolbox_folder_free(struct toolbox_folder *folder);
+
+#endif

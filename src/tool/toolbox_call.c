@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: MIT */
+/* A call of a tool: what is asked of the warden, and what is made of its answer. */
+#include <string.h>
+
+#include "tool/toolbox.h"
+
+#define ARGUMENTS_VARIABLE "CALLBOX_ARGUMENTS="
+#define VARIABLE_MAX (128 * KIB - sizeof(ARGUMENTS_VARIABLE)) /* the kernel's bound on a string */
+
+/* ---- While it runs ---- */
+
+/* What the toolbox keeps with a call. */
+struct tool_call {
+        struct client_tool client; /* first: the call knows it as this */
+        struct tool *tool;
+        enum message_form form;
+        bool live;           /* messages are told as they come */
+        struct buffer heard; /* the part of the stream that is no message yet */
+        size_t at;           /* in it: what has been told */
+        struct buffer text;  /* of the last event */
+};
+
+static void stop_listening(struct tool_call *call)
+{
+        call->live = false; /* the outcome says what is wrong with it */
+        buffer_free(&call->heard);
+        call->at = 0;
+}
+
+/* Progress and log lines are events; what else there is belongs to the outcome. */
+static bool tell(struct tool_call *call, const struct message *message, cbx_event *event)
+{
+        bool replaced = false;
+
+        if (message->kind != MESSAGE_PROGRESS && message->kind != MESSAGE_LOG)
+                return false;
+        call->text.length = 0;
+        if (output_decode(message->text, message->length, &call->text, &replaced) < 0)
+                return false;
+        event->kind = message->kind == MESSAGE_LOG ? CBX_EVENT_LOG : CBX_EVENT_PROGRESS;
+        event->data = call->text.data;
+        event->length = call->text.length;
+        event->done = message->done;
+        event->total = message->total;
+        event->level = message->level;
+        return true;
+}
+
+static bool next(struct client_tool *client, cbx_event *event)
+{
+        struct tool_call *call = (struct tool_call *)client;
+        bool told = false;
+
+        while (call->live && !told && call->at < call->heard.length) {
+                struct message message = { 0 };
+                size_t taken = 0;
+                int r = message_take(call->form, call->heard.data + call->at,
+                                     call->heard.length - call->at, false, &taken, &message, NULL);
+
+                if (r < 0)
+                        stop_listening(call);
+                if (r <= 0)
+                        break;
+                call->at += taken;
+                told = tell(call, &message, event);
+                message_clear(&message);
+        }
+        if (call->at == call->heard.length) {
+                call->heard.length = 0;
+                call->at = 0;
+        }
+        return told;
+}
+
+static bool heard(struct client_tool *client, cbx_event *event)
+{
+        struct tool_call *call = (struct tool_call *)client;
+        int stream = call->form == MESSAGE_FRAMES ? CBX_EVENT_RESULT : CBX_EVENT_OUTPUT;
+
+        if (event->kind != stream || (call->form == MESSAGE_LINES && !call->live))
+                return event->kind != CBX_EVENT_RESULT;
+        if (!call->live)
+                return false;
+        if (call->at > 0) {
+                memmove(call->heard.data, call->heard.data + call->at,
+                        call->heard.length - call->at);
+                call->heard.length -= call->at;
+                call->at = 0;
+        }
+        if (call->heard.length + event->length > call->tool->policy->limits.result ||
+            buffer_add(&call->heard, event->data, event->length) < 0)
+                stop_listening(call);
+        return false;
+}
+
+static void ended(struct client_tool *client, struct report *report)
+{
+        struct tool_call *call = (struct tool_call *)client;
+
+        json_decref(report->tool);
+        report->tool = outcome_judge(call->tool, report);
+        if (!report->tool) {
+                report->reason = REASON_INTERNAL;
+                error_oom(&report->error);
+        }
+}
+
+static void tool_call_free(struct client_tool *client)
+{
+        struct tool_call *call = (struct tool_call *)client;
+
+        tool_unref(call->tool);
+        buffer_free(&call->heard);
+        buffer_free(&call->text);
+        free(call);
+}
+
+/* Takes a reference of its own. */
+static int attach(cbx_call *call, struct tool *tool, bool live)
+{
+        struct tool_call *kept = calloc(1, sizeof(*kept));
+
+        if (!kept)
+                return -ENOMEM;
+        *kept = (struct tool_call){
+                .client = { .heard = heard, .next = next, .ended = ended, .free = tool_call_free },
+                .tool = tool_ref(tool),
+                .form = tool->kind == TOOL_FUNCTION ? MESSAGE_FRAMES : MESSAGE_LINES,
+                .live = live && (tool->kind == TOOL_FUNCTION || tool->output == TOOL_LINES),
+        };
+        call->tool = &kept->client;
+        return 0;
+}
+
+/* ---- A call that is refused ---- */
+
+/* It has a report like any other, but there was no box. */
+static int refuse(cbx_policy *policy, const char *name, const char *id, json_t *refusal,
+                  cbx_call **ret_call, cbx_error *error)
+{
+        _cleanup_fd_ int theirs = -1;
+        cbx_call *call;
+        int r = client_open_call(policy, id, &call, &theirs, error);
+
+        if (r < 0)
+                return r;
+        call->report.tool = outcome_refused(name, refusal);
+        call->report.id = id ? strdup(id) : NULL;
+        clock_gettime(CLOCK_REALTIME, &call->report.started_at);
+        if (!call->report.tool || (id && !call->report.id)) {
+                cbx_call_free(call);
+                return error_oom(error);
+        }
+        error_set(&call->report.error, -EINVAL, "tool", "%s",
+                  json_string_value(json_object_get(refusal, "error")));
+        call->ended = true; /* the end of the socket makes it readable */
+        *ret_call = call;
+        return 0;
+}
+
+static int refuse_unknown(cbx_toolbox *toolbox, const char *name, const char *id,
+                          cbx_call **ret_call, cbx_error *error)
+{
+        cbx_error unknown = CBX_ERROR_INIT;
+        _cleanup_json_ json_t *refusal = NULL;
+        char shown[128];
+
+        error_set(&unknown, -ENOENT, "", "unknown tool: %s", name); /* and makes it showable */
+        strncpy(shown, unknown.text + strlen("unknown tool: "), sizeof(shown) - 1);
+        shown[sizeof(shown) - 1] = '\0';
+        text_make_showable(shown);
+        refusal = json_pack("{s:s}", "error", unknown.text);
+        return refusal ? refuse(toolbox->policy, shown, id, refusal, ret_call, error)
+                       : error_oom(error);
+}
+
+/* ---- A call that is made ---- */
+
+/* What a call is made of, until it is sent. */
+struct request {
+        json_t *arguments;
+        char *text; /* of the arguments */
+        char **argv, **environment;
+        struct buffer input;
+};
+
+static void request_clear(struct request *request)
+{
+        json_decref(request->arguments);
+        free(request->text);
+        list_free(request->argv);
+        list_free(request->environment);
+        buffer_free(&request->input);
+}
+
+static int build_function(const struct tool *tool, struct request *request)
+{
+        const struct function *function = &tool->function;
+        char *variable = NULL;
+        int r = list_add(&request->argv, function->program);
+
+        if (r == 0)
+                r = list_add(&request->argv, FUNCTION_MARK);
+        if (r == 0 && function->symbol)
+                r = list_add(&request->argv, function->object);
+        if (r == 0)
+                r = function_environment(function, &variable);
+        if (r == 0 && variable)
+                r = list_take(&request->environment, variable);
+        if (r == 0)
+                r = function_request(function, request->text, strlen(request->text),
+                                     &request->input);
+        return r;
+}
+
+static int build_variable(struct request *request, cbx_error *error)
+{
+        char *variable = NULL;
+
+        if (strlen(request->text) > VARIABLE_MAX)
+                return error_set(error, -EINVAL, "", "are too long for the environment, %zu bytes",
+                                 strlen(request->text));
+        if (asprintf(&variable, ARGUMENTS_VARIABLE "%s", request->text) < 0)
+                return -ENOMEM;
+        return list_take(&request->environment, variable);
+}
+
+static int build_command(const struct tool *tool, struct request *request, cbx_error *error)
+{
+        const char *const shell[] = { "/bin/sh", "-c", tool->shell, tool->name };
+        bool variable = tool->arguments == TOOL_ARGUMENTS_ENVIRONMENT ||
+                        tool->arguments == TOOL_ARGUMENTS_BOTH;
+        bool input = tool->arguments == TOOL_ARGUMENTS_STDIN ||
+                     tool->arguments == TOOL_ARGUMENTS_BOTH;
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && tool->shell && i < ARRAY_SIZE(shell); i++)
+                r = list_add(&request->argv, shell[i]);
+        if (r == 0 && tool->template)
+                r = template_expand(tool->template, request->arguments, error, &request->argv);
+        if (r == 0 && variable)
+                r = build_variable(request, error);
+        if (r == 0 && input)
+                r = buffer_printf(&request->input, "%s\n", request->text);
+        return r;
+}
+
+/* -EINVAL: the arguments cannot be given to the tool, and the error says why. */
+static int build(const struct tool *tool, struct request *request, cbx_error *error)
+{
+        request->text = json_write(request->arguments, 0);
+        request->argv = list_new();
+        request->environment = list_new();
+        if (!request->text || !request->argv || !request->environment)
+                return -ENOMEM;
+        return tool->kind == TOOL_FUNCTION ? build_function(tool, request)
+                                           : build_command(tool, request, error);
+}
+
+/* What the caller's spec may say of the call of a tool. */
+static int read_spec(const struct tool *tool, const cbx_spec *given, cbx_spec *spec,
+                     cbx_error *error)
+{
+        bool captured;
+        int r;
+
+        if (!given)
+                return 0;
+        r = client_read_struct("cbx_spec", given, CLIENT_SPEC_LEAST, spec, sizeof(*spec), error);
+        if (r < 0)
+                return r;
+        spec->size = sizeof(*spec);
+        if (spec->argv || spec->shell || spec->environment || spec->cwd || spec->input ||
+            spec->input_mode || spec->warm)
+                return error_set(error, -EINVAL, "spec",
+                                 "argv, shell, environment, cwd, input and warm are the tool's own "
+                                 "affair");
+        captured = spec->output_mode == CBX_CAPTURE || spec->output_mode == CBX_EVENTS;
+        if (tool && tool->kind != TOOL_FUNCTION && !captured)
+                return error_set(error, -EINVAL, "output_mode",
+                                 "the output of %s is its result and must be captured", tool->name);
+        return 0;
+}
+
+static int start(cbx_toolbox *toolbox, struct tool *tool, struct request *request, cbx_spec *spec,
+                 cbx_call **ret_call, cbx_error *error)
+{
+        bool live = spec->result_mode == CBX_RESULT_EVENTS;
+        struct wire_bound bounds[WIRE_BOUNDS] = { { toolbox->key, toolbox->calls },
+                                                  { tool->key, tool->calls } };
+        cbx_call *call;
+        int r;
+
+        spec->argv = (const char *const *)request->argv;
+        spec->environment = (const char *const *)request->environment;
+        spec->input = request->input.data;
+        spec->input_length = request->input.length;
+        if (tool->kind == TOOL_FUNCTION) {
+                spec->warm = 1;
+                spec->result_mode = live ? CBX_RESULT_EVENTS : CBX_RESULT;
+        } else {
+                spec->result_mode = CBX_NO_RESULT;
+                if (live && tool->output == TOOL_LINES)
+                        spec->output_mode = CBX_EVENTS;
+        }
+        r = client_start(toolbox->warden, tool->policy, spec, bounds, &call, error);
+        if (r < 0)
+                return r;
+        if (attach(call, tool, live) < 0) {
+                cbx_call_free(call);
+                return error_oom(error);
+        }
+        *ret_call = call;
+        return 0;
+}
+
+static struct tool *find(cbx_toolbox *toolbox, const char *name)
+{
+        struct tool *tool;
+
+        pthread_mutex_lock(&toolbox->lock);
+        tool = toolbox_find(toolbox, name);
+        if (tool)
+                tool_ref(tool);
+        pthread_mutex_unlock(&toolbox->lock);
+        return tool;
+}
+
+int cbx_toolbox_start(cbx_toolbox *toolbox, const char *name, const char *arguments,
+                      const cbx_spec *given, cbx_call **ret_call, cbx_error *error)
+{
+        _cleanup_(request_clear) struct request request = { .input = BUFFER_INIT };
+        _cleanup_tool_ struct tool *tool = NULL;
+        _cleanup_json_ json_t *refusal = NULL;
+        cbx_error wrong = CBX_ERROR_INIT;
+        cbx_spec spec = CBX_SPEC_INIT;
+        int r;
+
+        if (!toolbox || !name)
+                return error_set(error, -EINVAL, !toolbox ? "toolbox" : "name", "is NULL");
+        tool = find(toolbox, name);
+        r = read_spec(tool, given, &spec, error);
+        if (r < 0)
+                return r;
+        if (!tool)
+                return refuse_unknown(toolbox, name, spec.id, ret_call, error);
+        if (!arguments)
+                arguments = "{}";
+        r = arguments_read(tool, arguments, strlen(arguments), &request.arguments, &refusal);
+        if (r == 0) {
+                r = build(tool, &request, &wrong);
+                if (r == -EINVAL)
+                        refusal = tool_refusal_of(TOOL_BAD_ARGUMENTS, &wrong);
+        }
+        if (refusal)
+                return refuse(tool->policy, tool->name, spec.id, refusal, ret_call, error);
+        return r < 0 ? error_oom(error) : start(toolbox, tool, &request, &spec, ret_call, error);
+}
+
+int cbx_toolbox_call(cbx_toolbox *toolbox, const char *name, const char *arguments,
+                     cbx_call **ret_call, cbx_error *error)
+{
+        return cbx_toolbox_start(toolbox, name, arguments, NULL, ret_call, error);
+}

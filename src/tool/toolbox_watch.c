@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Directories of manifests. A file is read when whoever wrote it has closed it, or when it was
+ * moved or linked here: never half-written. A file with mistakes leaves the last good version of
+ * its tool in place; when it is gone, the tool is.
+ *
+ * A name belongs to the file that gave it first. One that comes second is told so, and gets its
+ * turn when the first is gone.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+
+#include "tool/toolbox.h"
+
+#define MANIFEST_BYTES MIB
+#define READ_AGAIN 3 /* a file that changes while it is read */
+#define EVENTS                                                                                     \
+        (IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE | IN_ONLYDIR |       \
+         IN_EXCL_UNLINK)
+
+static void file_free(struct toolbox_file *file)
+{
+        free(file->name);
+        free(file->tool);
+        free(file);
+}
+
+void toolbox_folder_free(struct toolbox_folder *folder)
+{
+        struct toolbox_file *file;
+
+        while ((file = TAILQ_FIRST(&folder->files))) {
+                TAILQ_REMOVE(&folder->files, file, link);
+                file_free(file);
+        }
+        free(folder->path);
+        free(folder->policies);
+        free(folder);
+}
+
+/* ---- One file ---- */
+
+static bool is_json_name(const char *name)
+{
+        size_t length = strlen(name);
+
+        return name[0] != '.' && length > 5 && strcmp(name + length - 5, ".json") == 0;
+}
+
+static struct toolbox_file *find_file(struct toolbox_folder *folder, const char *name)
+{
+        struct toolbox_file *file;
+
+        TAILQ_FOREACH(file, &folder->files, link)
+        {
+                if (strcmp(file->name, name) == 0)
+                        return file;
+        }
+        return NULL;
+}
+
+static struct toolbox_file *note_file(struct toolbox_folder *folder, const char *name)
+{
+        struct toolbox_file *file = find_file(folder, name);
+
+        if (file)
+                return file;
+        file = calloc(1, sizeof(*file));
+        if (!file || !(file->name = strdup(name))) {
+                free(file);
+                return NULL;
+        }
+        TAILQ_INSERT_TAIL(&folder->files, file, link);
+        return file;
+}
+
+static bool same(const struct stat *a, const struct stat *b)
+{
+        return a->st_ino == b->st_ino && a->st_dev == b->st_dev && a->st_size == b->st_size &&
+               a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+/* What is in it, provided that nobody changed it meanwhile: then its writer will close it, and it
+ * is read again. */
+static int read_file(const struct toolbox_folder *folder, const char *name, char **ret_text,
+                     size_t *ret_length)
+{
+        char path[PATH_MAX];
+        struct stat before, after;
+        int r = -EAGAIN;
+
+        snprintf(path, sizeof(path), "%s/%s", folder->path, name);
+        for (int i = 0; r == -EAGAIN && i < READ_AGAIN; i++) {
+                if (stat(path, &before) < 0)
+                        return -errno;
+                if (!S_ISREG(before.st_mode)) /* a pipe would be waited for */
+                        return -EINVAL;
+                r = file_read(AT_FDCWD, path, MANIFEST_BYTES, ret_text, ret_length);
+                if (r == 0 && (stat(path, &after) < 0 || !same(&before, &after))) {
+                        free(*ret_text);
+                        r = -EAGAIN;
+                }
+        }
+        return r;
+}
+
+/* All mistakes, a line each. */
+static char *mistakes_text(const struct tool_mistakes *mistakes)
+{
+        _cleanup_buffer_ struct buffer text = BUFFER_INIT;
+        int r = buffer_add(&text, "", 0);
+
+        for (size_t i = 0; r == 0 && i < mistakes->n; i++) {
+                const struct tool_mistake *item = &mistakes->items[i];
+
+                r = buffer_printf(&text, "%s%s%s%s%s%s", i > 0 ? "\n" : "", item->where,
+                                  item->where[0] ? ": " : "", item->text,
+                                  item->hint[0] ? " (to fix it: " : "", item->hint);
+                if (r == 0 && item->hint[0])
+                        r = buffer_add(&text, ")", 1);
+        }
+        return r < 0 ? NULL : TAKE_PTR(text.data);
+}
+
+static void is_broken(cbx_toolbox *toolbox, struct toolbox_file *file, cbx_error *error,
+                      struct tool_mistakes *mistakes)
+{
+        _cleanup_free_ char *text = NULL;
+
+        if (error)
+                tool_mistake_add(mistakes, error);
+        text = mistakes_text(mistakes);
+        file->broken = true;
+        toolbox_tell(toolbox, CBX_TOOL_BROKEN, file->tool ? file->tool : "", file->name,
+                     text ? text : "out of memory");
+}
+
+/* The name that a file has given is free again. */
+static void forget_tool(cbx_toolbox *toolbox, struct toolbox_file *file)
+{
+        const struct tool *tool = file->tool ? toolbox_find(toolbox, file->tool) : NULL;
+
+        /* Whoever replaced it by a call has taken it over. */
+        if (tool && tool->file && strcmp(tool->file, file->name) == 0)
+                toolbox_drop(toolbox, file->tool, file->name);
+        free(file->tool);
+        file->tool = NULL;
+}
+
+/* May this file give a tool of this name? */
+static int check_name(cbx_toolbox *toolbox, const struct toolbox_file *file,
+                      const struct tool *tool, cbx_error *error)
+{
+        const struct tool *other = toolbox_find(toolbox, tool->name);
+
+        if (!other || (other->file && strcmp(other->file, file->name) == 0 && file->tool &&
+                       strcmp(file->tool, tool->name) == 0))
+                return 0;
+        return error_set(error, -EEXIST, "name", "\"%s\" is already the name of a tool: %s",
+                         tool->name, other->file ? other->file : "it was added by a call");
+}
+
+static void load_file(cbx_toolbox *toolbox, struct toolbox_folder *folder,
+                      struct toolbox_file *file)
+{
+        _cleanup_mistakes_ struct tool_mistakes mistakes = TOOL_MISTAKES_INIT;
+        struct tool_origin origin = toolbox_origin(toolbox, folder);
+        _cleanup_tool_ struct tool *tool = NULL;
+        _cleanup_free_ char *text = NULL, *name = NULL;
+        cbx_error error = CBX_ERROR_INIT;
+        size_t length;
+        int r = read_file(folder, file->name, &text, &length);
+
+        if (r < 0) {
+                error_set(&error, r, "", "cannot be read: %s", strerror(-r));
+                is_broken(toolbox, file, &error, &mistakes);
+                return;
+        }
+        r = manifest_read(text, length, &origin, &mistakes, &tool);
+        if (r == 0)
+                r = check_name(toolbox, file, tool, &error);
+        if (r == 0) {
+                tool->file = strdup(file->name);
+                name = strdup(tool->name);
+                if (!tool->file || !name)
+                        r = error_oom(&error);
+        }
+        if (r < 0) {
+                is_broken(toolbox, file, error.code ? &error : NULL, &mistakes);
+                return;
+        }
+        if (file->tool && strcmp(file->tool, name) != 0)
+                forget_tool(toolbox, file);
+        if (toolbox_put(toolbox, TAKE_PTR(tool), &error) < 0) {
+                is_broken(toolbox, file, &error, &mistakes);
+                return;
+        }
+        free(file->tool);
+        file->tool = TAKE_PTR(name);
+        file->broken = false;
+}
+
+static void lose_file(cbx_toolbox *toolbox, struct toolbox_folder *folder, const char *name)
+{
+        struct toolbox_file *file = find_file(folder, name);
+
+        if (!file)
+                return;
+        forget_tool(toolbox, file);
+        TAILQ_REMOVE(&folder->files, file, link);
+        file_free(file);
+}
+
+/* Files that have given no tool may do so now that a name is free. */
+static void try_again(cbx_toolbox *toolbox)
+{
+        struct toolbox_folder *folder;
+        struct toolbox_file *file;
+
+        TAILQ_FOREACH(folder, &toolbox->folders, link)
+        {
+                TAILQ_FOREACH(file, &folder->files, link)
+                {
+                        if (file->broken && !file->tool)
+                                load_file(toolbox, folder, file);
+                }
+        }
+}
+
+/* ---- All files ---- */
+
+static int filter(const struct dirent *entry)
+{
+        return is_json_name(entry->d_name);
+}
+
+/* Take in what is there, and let go of what is not any more. */
+static int scan(cbx_toolbox *toolbox, struct toolbox_folder *folder)
+{
+        struct dirent **entries = NULL;
+        int n = scandir(folder->path, &entries, filter, alphasort);
+        struct toolbox_file *file, *following;
+        bool lost = false;
+
+        if (n < 0)
+                return -errno;
+        for (file = TAILQ_FIRST(&folder->files); file; file = following) {
+                bool there = false;
+
+                following = TAILQ_NEXT(file, link);
+                for (int i = 0; i < n && !there; i++)
+                        there = strcmp(entries[i]->d_name, file->name) == 0;
+                if (!there) {
+                        lose_file(toolbox, folder, file->name);
+                        lost = true;
+                }
+        }
+        for (int i = 0; i < n; i++) {
+                file = note_file(folder, entries[i]->d_name);
+                if (file)
+                        load_file(toolbox, folder, file);
+                free(entries[i]);
+        }
+        free(entries);
+        if (lost)
+                try_again(toolbox);
+        return 0;
+}
+
+/* ---- Changes ---- */
+
+static int open_inotify(cbx_toolbox *toolbox)
+{
+        struct epoll_event event = { .events = EPOLLIN };
+
+        if (toolbox->inotify >= 0)
+                return 0;
+        toolbox->inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+        if (toolbox->inotify < 0 ||
+            epoll_ctl(toolbox->poll, EPOLL_CTL_ADD, toolbox->inotify, &event) < 0)
+                return -errno;
+        return 0;
+}
+
+/* A policy has changed: the tools that name it are read again. */
+static void reload_users(cbx_toolbox *toolbox, struct toolbox_folder *folder, const char *name)
+{
+        size_t length = strlen(name) - strlen(".json");
+        struct toolbox_file *file;
+
+        TAILQ_FOREACH(file, &folder->files, link)
+        {
+                const struct tool *tool = file->tool ? toolbox_find(toolbox, file->tool) : NULL;
+
+                if ((file->broken && !file->tool) ||
+                    (tool && tool->policy_name && strlen(tool->policy_name) == length &&
+                     strncmp(tool->policy_name, name, length) == 0))
+                        load_file(toolbox, folder, file);
+        }
+}
+
+/* A name that was made is not yet written, but for links. */
+static bool is_written(const struct toolbox_folder *folder, const struct inotify_event *event)
+{
+        char path[PATH_MAX];
+        struct stat facts;
+
+        if (event->mask & (IN_CLOSE_WRITE | IN_MOVED_TO))
+                return true;
+        snprintf(path, sizeof(path), "%s/%s", folder->path, event->name);
+        return (event->mask & IN_CREATE) && lstat(path, &facts) == 0 &&
+               (S_ISLNK(facts.st_mode) || facts.st_nlink > 1);
+}
+
+static void file_changed(cbx_toolbox *toolbox, struct toolbox_folder *folder,
+                         const struct inotify_event *event)
+{
+        struct toolbox_file *file;
+
+        if (event->mask & (IN_DELETE | IN_MOVED_FROM)) {
+                lose_file(toolbox, folder, event->name);
+                try_again(toolbox);
+        } else if (is_written(folder, event)) {
+                file = note_file(folder, event->name);
+                if (file)
+                        load_file(toolbox, folder, file);
+        }
+}
+
+static void lose_folder(cbx_toolbox *toolbox, struct toolbox_folder *folder)
+{
+        struct toolbox_file *file;
+
+        while ((file = TAILQ_FIRST(&folder->files)))
+                lose_file(toolbox, folder, file->name);
+        folder->watch = -1;
+        try_again(toolbox);
+}
+
+static void changed(cbx_toolbox *toolbox, const struct inotify_event *event)
+{
+        struct toolbox_folder *folder;
+
+        TAILQ_FOREACH(folder, &toolbox->folders, link)
+        {
+                if (event->mask & IN_Q_OVERFLOW) {
+                        (void)scan(toolbox, folder);
+                } else if (event->wd == folder->watch) {
+                        if (event->mask & IN_IGNORED)
+                                lose_folder(toolbox, folder);
+                        else if (event->len > 0 && is_json_name(event->name))
+                                file_changed(toolbox, folder, event);
+                } else if (event->wd == folder->policies_watch) {
+                        if (event->mask & IN_IGNORED)
+                                folder->policies_watch = -1;
+                        else if (event->len > 0 && is_json_name(event->name) &&
+                                 !(event->mask & IN_CREATE))
+                                reload_users(toolbox, folder, event->name);
+                }
+        }
+}
+
+void toolbox_watch(cbx_toolbox *toolbox)
+{
+        _Alignas(struct inotify_event) char room[16384];
+        ssize_t n;
+
+        while (toolbox->inotify >= 0 && (n = read(toolbox->inotify, room, sizeof(room))) > 0)
+                for (const char *at = room; at < room + n;) {
+                        const struct inotify_event *event = (const struct inotify_event *)at;
+
+                        changed(toolbox, event);
+                        at += sizeof(*event) + event->len;
+                }
+}
+
+static int add_folder(cbx_toolbox *toolbox, const char *directory, cbx_error *error)
+{
+        struct toolbox_folder *folder = calloc(1, sizeof(*folder));
+        int r;
+
+        if (!folder)
+                return error_oom(error);
+        TAILQ_INIT(&folder->files);
+        folder->path = realpath(directory, NULL);
+        r = folder->path ? open_inotify(toolbox) : -errno;
+        /* Watched before it is read, so that nothing falls between. */
+        if (r == 0) {
+                folder->watch = inotify_add_watch(toolbox->inotify, folder->path, EVENTS);
+                r = folder->watch < 0 ? -errno : 0;
+        }
+        if (r == 0 && toolbox->policies)
+                folder->policies = strdup(toolbox->policies);
+        else if (r == 0 && asprintf(&folder->policies, "%s/policies", folder->path) < 0)
+                folder->policies = NULL;
+        if (r == 0 && !folder->policies)
+                r = -ENOMEM;
+        if (r == 0) {
+                folder->policies_watch =
+                        inotify_add_watch(toolbox->inotify, folder->policies, EVENTS);
+                TAILQ_INSERT_TAIL(&toolbox->folders, folder, link);
+                return scan(toolbox, folder);
+        }
+        toolbox_folder_free(folder);
+        return error_set(error, r, "directory", "cannot read the tools in %s: %s", directory,
+                         strerror(-r));
+}
+
+int cbx_toolbox_load(cbx_toolbox *toolbox, const char *directory, cbx_error *error)
+{
+        int r;
+
+        pthread_mutex_lock(&toolbox->lock);
+        r = add_folder(toolbox, directory, error);
+        pthread_mutex_unlock(&toolbox->lock);
+        return r;
+}
