@@ -33,6 +33,22 @@ struct search {
         int failed;
 };
 
+/* A file by the name it was loaded under, in a directory that is spelled out: what a loader looks for
+ * is often a link. NULL when memory ran out. */
+static char *spell_out(const char *name)
+{
+        const char *slash = strrchr(name, '/');
+        _cleanup_free_ char *directory = strndup(name, (size_t)(slash - name) + 1);
+        _cleanup_free_ char *real = directory ? realpath(directory, NULL) : NULL;
+        char *path = NULL;
+
+        if (directory && !real)
+                return strdup(name);
+        if (!real || asprintf(&path, "%s/%s", strcmp(real, "/") == 0 ? "" : real, slash + 1) < 0)
+                return NULL;
+        return path;
+}
+
 /* Called for each file that is loaded: note it, and whether the function is in it. */
 static int look_at(struct dl_phdr_info *info, size_t size, void *data)
 {
@@ -49,13 +65,13 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *data)
                         continue;
                 search->found = true;
                 search->function->offset = search->address - info->dlpi_addr;
-                if (name[0] != '\0') { /* else it is the program itself */
-                        search->function->object = strdup(name);
+                if (strchr(name, '/')) { /* else it is the program itself */
+                        search->function->object = spell_out(name);
                         search->failed |= !search->function->object;
                 }
         }
-        if (name[0] == '/' && access(name, R_OK) == 0)
-                search->failed |= list_add(&search->function->files, name) < 0;
+        if (strchr(name, '/') && access(name, R_OK) == 0)
+                search->failed |= list_take(&search->function->files, spell_out(name)) < 0;
         return 0;
 }
 

@@ -219,7 +219,7 @@ static int show_file(json_t *read, const cbx_policy *policy, const char *path)
                 if (policy->paths[i].access == POLICY_READ && !policy->paths[i].box &&
                     policy->paths[i].host && strcmp(policy->paths[i].host, path) == 0)
                         return 0;
-        rule = json_pack("{s:s, s:s}", "path", path, "box", path);
+        rule = json_pack("{s:s, s:s}", "host", path, "box", path);
         return json_array_append_new(read, rule) < 0 ? -ENOMEM : 0;
 }
 
