@@ -54,10 +54,10 @@ int arguments_read(const struct tool *tool, const char *text, size_t length, jso
                 r = error_set(&error, -EINVAL, "", "must be an object, not %s",
                               json_type_str(arguments));
         if (r == 0 && tool->defaults)
-                r = MIN(schema_apply_defaults(tool->input, arguments), 0);
+                r = schema_apply_defaults(tool->input, arguments);
         if (r == -ENOMEM)
                 return r;
-        if (r == 0) {
+        if (r >= 0) {
                 r = schema_check(tool->input, arguments, &mistakes);
                 if (r == 0) {
                         *ret_arguments = TAKE_PTR(arguments);

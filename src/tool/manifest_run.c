@@ -21,6 +21,12 @@ static int note(struct run_reader *reader, cbx_error *error)
         return -EINVAL;
 }
 
+/* Mistakes in one place are no reason not to look at the other. */
+static int worse(int a, int b)
+{
+        return a == -ENOMEM || b == 0 ? a : b;
+}
+
 static int read_template(struct run_reader *reader, const char *key)
 {
         struct json_place place = { .parent = &run_place, .key = key };
@@ -84,10 +90,10 @@ static int read_streams(struct run_reader *reader)
         static const char *const ways[] = { "none", "stdin", "environment", "both" };
         static const char *const outputs[] = { "text", "json", "json-lines" };
         size_t way = 0, output = 0;
-        int r = read_choice(reader, "arguments", JSON_WORDS(ways), &way);
+        int r = worse(read_choice(reader, "arguments", JSON_WORDS(ways), &way),
+                      read_choice(reader, "output", JSON_WORDS(outputs), &output));
 
-        r = MIN(r, read_choice(reader, "output", JSON_WORDS(outputs), &output));
-        r = MIN(r, read_success(reader));
+        r = worse(r, read_success(reader));
         reader->tool->arguments = (enum tool_arguments)way;
         reader->tool->output = (enum tool_output)output;
         return r;
@@ -101,7 +107,7 @@ static int read_command(struct run_reader *reader)
         int r;
 
         tool->kind = TOOL_COMMAND;
-        r = MIN(read_streams(reader), read_template(reader, "command"));
+        r = worse(read_streams(reader), read_template(reader, "command"));
         if (r == 0 && !template_begins_fixed(tool->template)) {
                 json_set_refusal(&place, &error, "must begin with the program: a fixed name, or "
                                                  "{\"file\": \"...\"}");
@@ -119,7 +125,7 @@ static int read_shell(struct run_reader *reader)
         int r;
 
         tool->kind = TOOL_SHELL;
-        r = MIN(read_streams(reader), read_template(reader, "parameters"));
+        r = worse(read_streams(reader), read_template(reader, "parameters"));
         if (json_read_string(json_object_get(reader->run, "shell"), &place, &error, &text) < 0)
                 return note(reader, &error);
         tool->shell = strdup(text);
@@ -194,7 +200,7 @@ int manifest_read_run(json_t *run, const struct tool_origin *origin, struct tool
                                     (struct json_words){ kinds[i].keys, n, sizeof(char *) },
                                     &error) < 0)
                         r = note(&reader, &error);
-                return MIN(r, kinds[i].read(&reader));
+                return worse(r, kinds[i].read(&reader));
         }
         json_set_refusal(&run_place, &error, json_is_object(run) ? "says nothing that can be run" :
                                                                    "must be an object");

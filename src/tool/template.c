@@ -364,7 +364,7 @@ static int read_when(struct reader *reader, json_t *object, const struct json_pl
                                                                            .key = "then" };
         const char *given = reader->given;
         cbx_error error = CBX_ERROR_INIT;
-        int r = read_name(reader, json_object_get(object, "when"), &when, element);
+        int r = read_name(reader, json_object_get(object, "when"), &when, element), inner;
 
         if (r < 0)
                 return r;
@@ -385,10 +385,10 @@ static int read_when(struct reader *reader, json_t *object, const struct json_pl
                 return -ENOMEM;
         reader->given = element->name;
         reader->nested++;
-        r = MIN(r, read_list(reader, json_object_get(object, "then"), &then, element->then));
+        inner = read_list(reader, json_object_get(object, "then"), &then, element->then);
         reader->nested--;
         reader->given = given;
-        return r;
+        return inner < 0 ? inner : r;
 }
 
 /* An element that is an object: what it is shows by its first key. */
