@@ -212,13 +212,21 @@ int tool_describe(struct tool *tool, json_t *document, struct tool_mistakes *mis
 static int show_file(json_t *read, const cbx_policy *policy, const char *path)
 {
         json_t *rule;
+        size_t i;
 
         if (policy->system && function_is_of_system(path))
                 return 0;
-        for (size_t i = 0; i < policy->n_paths; i++)
+        for (i = 0; i < policy->n_paths; i++)
                 if (policy->paths[i].access == POLICY_READ && !policy->paths[i].box &&
                     policy->paths[i].host && strcmp(policy->paths[i].host, path) == 0)
                         return 0;
+        json_array_foreach(read, i, rule)
+        {
+                const char *host = json_string_value(json_object_get(rule, "host"));
+
+                if (host && strcmp(host, path) == 0) /* named twice by the tool itself */
+                        return 0;
+        }
         rule = json_pack("{s:s, s:s}", "host", path, "box", path);
         return json_array_append_new(read, rule) < 0 ? -ENOMEM : 0;
 }
