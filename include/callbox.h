@@ -11,8 +11,9 @@
  *   - Plain structs start with their size and have an INIT macro, so that they can grow: a program
  *     that was compiled with an older or a newer header works. Only a newer one that asks for what
  *     this library does not know is refused, with -E2BIG.
- *   - The library keeps no global state, starts no threads, installs no signal handlers, does not
- *     fork and never prints. What says nothing else may be used from any thread.
+ *   - The library keeps no global state (but for whether main has called cbx_serve_functions), starts
+ *     no threads, installs no signal handlers, does not fork and never prints. What says nothing else
+ *     may be used from any thread.
  *
  * A program in five lines (more in libcallbox(3) and in examples/):
  *
