@@ -10,6 +10,8 @@ _callbox_policy_options='--workspace --read --write --hide --tmpfs --protect --u
 
 _callbox_run_options='--cwd --stdin --spec --warden --tty -t --json --report --explain --quiet -q --sanitize'
 
+_callbox_tool_options='--tools --policies --json --call-id --explain --warden --quiet -q'
+
 # Add what compgen finds for the current word.
 _callbox_offer()
 {
@@ -70,6 +72,56 @@ _callbox_value()
         return 0
 }
 
+# Names of tools are asked of the command itself, once the folder is known.
+_callbox_tool_names()
+{
+        local i
+        for ((i = 3; i + 1 < cword; i++)); do
+                if [[ ${words[i]} == --tools ]]; then
+                        "${words[0]}" tool list --tools "${words[i + 1]}" 2>/dev/null | cut -d ' ' -f 1
+                        return
+                fi
+        done
+}
+
+_callbox_tool()
+{
+        if ((cword == 2)); then
+                _callbox_offer -W 'list call check schema --help'
+                return
+        fi
+        case $prev in
+        --tools | --policies)
+                _filedir -d
+                return
+                ;;
+        --call-id)
+                return
+                ;;
+        esac
+        _callbox_value "$prev" && return
+        $split && return
+        case ${words[2]} in
+        list)
+                _callbox_offer -W '--tools --policies --json --help'
+                ;;
+        call)
+                if [[ $cur == -* ]]; then
+                        _callbox_offer -W "$_callbox_policy_options $_callbox_tool_options"
+                else
+                        _callbox_offer -W "$(_callbox_tool_names)"
+                fi
+                ;;
+        check)
+                if [[ $cur == -* ]]; then
+                        _callbox_offer -W '--policies --json --help'
+                else
+                        _filedir json
+                fi
+                ;;
+        esac
+}
+
 _callbox()
 {
         local cur prev words cword split
@@ -77,7 +129,7 @@ _callbox()
 
         local verb=${words[1]-}
         if ((cword == 1)); then
-                _callbox_offer -W 'run doctor policy warden --help --version'
+                _callbox_offer -W 'run doctor policy tool warden --help --version'
                 return
         fi
 
@@ -100,6 +152,10 @@ _callbox()
                         _callbox_offer -W '--socket --calls --queue --prepared --help'
                         ;;
                 esac
+                return
+                ;;
+        tool)
+                _callbox_tool
                 return
                 ;;
         policy)

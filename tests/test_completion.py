@@ -70,9 +70,12 @@ def main():
         print("0 passed, 1 failed")
         return 1
 
-    offers("verbs", "callbox ", ["run", "doctor", "policy", "warden", "--help", "--version"])
+    offers("verbs", "callbox ", ["run", "doctor", "policy", "tool", "warden", "--help", "--version"])
     offers("verb by its beginning", "callbox do", ["doctor"])
     offers("policy verbs", "callbox policy ", ["check", "show", "schema", "--help"])
+    offers("tool verbs", "callbox tool ", ["list", "call", "check", "schema", "--help"])
+    offers("tool options", "callbox tool call --call", ["--call-id"])
+    offers("names of tools", f"{CALLBOX} tool call --tools {ROOT}/examples/tools word", ["word_count"])
     offers("doctor options", "callbox doctor --", ["--json", "--help"])
     offers("warden options", "callbox warden --", ["--socket", "--calls", "--queue", "--prepared", "--help"])
     offers("warden options after a value", "callbox warden --calls 3 --so", ["--socket"])
@@ -102,11 +105,13 @@ def main():
         offers("files to read", "callbox run --read n", ["notes.txt"], folder)
         offers("a socket for a warden", "callbox warden --socket d", ["directory"], folder)
         offers("a file to check", "callbox policy check p", ["policy.json"], folder)
+        offers("a folder of tools", "callbox tool list --tools ", ["directory"], folder)
+        offers("a manifest to check", "callbox tool check p", ["policy.json"], folder)
         offers("a file to show", "callbox policy show --net none p", ["policy.json"], folder)
         offers("standard input", "callbox run --stdin no", ["none", "notes.txt"], folder)
         offers("arguments of the program", "callbox run -- cat no", ["notes.txt"], folder)
 
-    for verb in (("run",), ("doctor",), ("warden",), ("policy", "show")):
+    for verb in (("run",), ("doctor",), ("warden",), ("policy", "show"), ("tool", "call")):
         wanted = help_options(*verb)
         offered = complete("callbox " + " ".join(verb) + " --")
         check(f"every option of {' '.join(verb)} --help", wanted and wanted <= offered,
