@@ -11,9 +11,9 @@
  *   - Plain structs start with their size and have an INIT macro, so that they can grow: a program
  *     that was compiled with an older or a newer header works. Only a newer one that asks for what
  *     this library does not know is refused, with -E2BIG.
- *   - The library keeps no global state (but for whether main has called cbx_serve_functions), starts
- *     no threads, installs no signal handlers, does not fork and never prints. What says nothing else
- *     may be used from any thread.
+ *   - The library keeps no global state (but for whether main has called cbx_serve_functions),
+ * starts no threads, installs no signal handlers, does not fork and never prints. What says nothing
+ * else may be used from any thread.
  *
  * A program in five lines (more in libcallbox(3) and in examples/):
  *
@@ -391,8 +391,9 @@ CBX_API cbx_toolbox *cbx_toolbox_close(cbx_toolbox *toolbox);
 typedef struct cbx_reply cbx_reply;
 
 /* Each returns 0 or a negative errno: the caller is gone, or has heard enough. Text is UTF-8. */
-CBX_API int cbx_reply_result(cbx_reply *reply, const char *json, size_t length); /* the last counts */
-CBX_API int cbx_reply_text(cbx_reply *reply, const char *text);  /* for reading; pieces are joined */
+CBX_API int cbx_reply_result(cbx_reply *reply, const char *json,
+                             size_t length);                    /* the last counts */
+CBX_API int cbx_reply_text(cbx_reply *reply, const char *text); /* for reading; pieces are joined */
 CBX_API int cbx_reply_error(cbx_reply *reply, const char *text); /* why it fails */
 CBX_API int cbx_reply_progress(cbx_reply *reply, double done, double total, const char *text);
 /* level: "debug", "info", "warning" or "error" */
@@ -438,8 +439,8 @@ CBX_API int cbx_toolbox_add_function(cbx_toolbox *toolbox, const cbx_tool *tool,
 CBX_API int cbx_toolbox_add(cbx_toolbox *toolbox, const char *manifest, size_t length,
                             cbx_error *error);
 
-/* Add every manifest of a directory (*.json) and follow its changes from then on, as cbx_toolbox_step
- * is called. A manifest with mistakes is an event, not a failure. */
+/* Add every manifest of a directory (*.json) and follow its changes from then on, as
+ * cbx_toolbox_step is called. A manifest with mistakes is an event, not a failure. */
 CBX_API int cbx_toolbox_load(cbx_toolbox *toolbox, const char *directory, cbx_error *error);
 
 /* -ENOENT when there is none of that name. */
@@ -466,14 +467,14 @@ CBX_API int cbx_toolbox_start(cbx_toolbox *toolbox, const char *name, const char
 /* What came of the call of a tool. */
 typedef struct cbx_result {
         const char *tool;
-        int ok;               /* it did what it promises */
-        const char *output;   /* its result, as JSON text; NULL: there is none */
-        const char *text;     /* the same for reading, or what it wrote as text; may be empty */
-        const char *error;    /* why it failed; NULL when ok or denied */
-        int denied;           /* it was ended for something the policy refuses ... */
-        const char *reason;   /* ... namely this; NULL otherwise */
-        uint64_t duration;    /* nanoseconds, from the start of its box to its end */
-        uint64_t started_at;  /* nanoseconds since 1970, UTC */
+        int ok;              /* it did what it promises */
+        const char *output;  /* its result, as JSON text; NULL: there is none */
+        const char *text;    /* the same for reading, or what it wrote as text; may be empty */
+        const char *error;   /* why it failed; NULL when ok or denied */
+        int denied;          /* it was ended for something the policy refuses ... */
+        const char *reason;  /* ... namely this; NULL otherwise */
+        uint64_t duration;   /* nanoseconds, from the start of its box to its end */
+        uint64_t started_at; /* nanoseconds since 1970, UTC */
 } cbx_result;
 
 /* A mistake in the arguments, or in a result that breaks the tool's own output schema. */

@@ -15,7 +15,8 @@ static const char help[] =
         "       callbox tool schema\n"
         "\n"
         "list    print the tools whose name or description holds QUERY\n"
-        "call    call a tool in a box of its own; ARGUMENTS is a JSON object, - reads it from stdin\n"
+        "call    call a tool in a box of its own; ARGUMENTS is a JSON object, - reads it from "
+        "stdin\n"
         "check   tell every mistake in every manifest, and how to fix it\n"
         "schema  print the JSON Schema of manifests\n"
         "\n"
@@ -117,8 +118,7 @@ static int parse(struct tool_command *command, int argc, char **argv, int words,
 
 const char *tool_command_server(void)
 {
-        static const char *const places[] = { "callbox-functions",
-                                              "../libexec/callbox-functions" };
+        static const char *const places[] = { "callbox-functions", "../libexec/callbox-functions" };
         static char path[PATH_MAX + 64];
         char program[PATH_MAX];
         ssize_t n = readlink("/proc/self/exe", program, sizeof(program) - 1);
@@ -157,5 +157,6 @@ int cli_tool(int argc, char **argv)
                 options_free(&command.options);
                 return code;
         }
-        return cli_fail("tool is followed by list, call, check or schema (see callbox tool --help)");
+        return cli_fail(
+                "tool is followed by list, call, check or schema (see callbox tool --help)");
 }

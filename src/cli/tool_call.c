@@ -197,8 +197,7 @@ static int await(cbx_call *call, bool show, cbx_report *report, cbx_error *error
                 r = cbx_step(call, &event, error);
                 if (event.kind == CBX_EVENT_NONE)
                         (void)poll(&(struct pollfd){ cbx_call_fd(call), POLLIN, 0 }, 1, -1);
-                else if (show &&
-                         (event.kind == CBX_EVENT_LOG || event.kind == CBX_EVENT_PROGRESS))
+                else if (show && (event.kind == CBX_EVENT_LOG || event.kind == CBX_EVENT_PROGRESS))
                         show_event(&event);
         }
         return r < 0 ? r : cbx_wait(call, report, error);

@@ -71,9 +71,8 @@ static void print(struct check *check, const char *path, const struct tool *tool
                 if (item->hint[0])
                         printf("    to fix it: %s\n", item->hint);
         }
-        json_array_append_new(check->report,
-                              json_pack("{s:s, s:s?, s:o}", "file", path, "tool",
-                                        tool ? tool->name : NULL, "mistakes", list));
+        json_array_append_new(check->report, json_pack("{s:s, s:s?, s:o}", "file", path, "tool",
+                                                       tool ? tool->name : NULL, "mistakes", list));
 }
 
 static int check_file(struct check *check, const char *path)

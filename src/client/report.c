@@ -238,7 +238,7 @@ const cbx_mistake *const *cbx_report_mistakes(const cbx_report *report)
         cbx_mistake *mistakes;
         void *items = NULL;
 
-        if (n == 0)
+        if (!owner || n == 0)
                 return (const cbx_mistake *const *)nothing;
         if (owner->mistake_list)
                 return owner->mistake_list;

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "policy/policy.h"
 #include "policy/json_read.h"
+#include "policy/policy.h"
 
 void json_write_number(double number, char room[JSON_NUMBER_ROOM])
 {
@@ -24,12 +24,24 @@ void json_write_number(double number, char room[JSON_NUMBER_ROOM])
                 *point = '.';
         /* It was no integer when it was read, and is none when it is read again. */
         if (!strpbrk(room, ".eEn"))
-                strcat(room, ".0");
+                snprintf(room + strlen(room), JSON_NUMBER_ROOM - strlen(room), ".0");
+}
+
+/* A character that cannot stand for itself in a string. */
+static int write_escape(struct buffer *to, unsigned char c)
+{
+        static const struct {
+                char c, letter;
+        } brief[] = { { '"', '"' }, { '\\', '\\' }, { '\n', 'n' }, { '\t', 't' }, { '\r', 'r' } };
+
+        for (size_t i = 0; i < ARRAY_SIZE(brief); i++)
+                if ((unsigned char)brief[i].c == c)
+                        return buffer_printf(to, "\\%c", brief[i].letter);
+        return buffer_printf(to, "\\u%04x", c);
 }
 
 static int write_string(struct buffer *to, const json_t *value)
 {
-        static const char digits[] = "0123456789abcdef";
         const char *s = json_string_value(value), *end = s + json_string_length(value);
         int r = buffer_add(to, "\"", 1);
 
@@ -39,15 +51,8 @@ static int write_string(struct buffer *to, const json_t *value)
                 while (s < end && (unsigned char)*s >= 0x20 && *s != '"' && *s != '\\')
                         s++;
                 r = buffer_add(to, plain, (size_t)(s - plain));
-                if (r == 0 && s < end) {
-                        unsigned char c = (unsigned char)*s++;
-                        char escape[6] = { '\\', 'u', '0', '0', digits[c >> 4], digits[c & 15] };
-                        const char *brief = memchr("\"\\\n\t\r", c, 5);
-
-                        if (brief)
-                                escape[1] = "\"\\ntr"[brief - "\"\\\n\t\r"];
-                        r = buffer_add(to, escape, brief ? 2 : sizeof(escape));
-                }
+                if (r == 0 && s < end)
+                        r = write_escape(to, (unsigned char)*s++);
         }
         return r < 0 ? r : buffer_add(to, "\"", 1);
 }

@@ -33,8 +33,8 @@ struct search {
         int failed;
 };
 
-/* A file by the name it was loaded under, in a directory that is spelled out: what a loader looks for
- * is often a link. NULL when memory ran out. */
+/* A file by the name it was loaded under, in a directory that is spelled out: what a loader looks
+ * for is often a link. NULL when memory ran out. */
 static char *spell_out(const char *name)
 {
         const char *slash = strrchr(name, '/');
@@ -88,8 +88,9 @@ static int find_program(struct function *function, cbx_error *error)
         path[n] = '\0';
         if (stat("/proc/self/exe", &running) < 0 || stat(path, &named) < 0 ||
             running.st_dev != named.st_dev || running.st_ino != named.st_ino) {
-                error_set(error, -ESTALE, "run", "the program's file was replaced since it was "
-                                                 "started: %s",
+                error_set(error, -ESTALE, "run",
+                          "the program's file was replaced since it was "
+                          "started: %s",
                           path);
                 error_hint(error, "start the program again");
                 return -ESTALE;
@@ -105,8 +106,9 @@ int function_find(cbx_function *run, struct function *ret, cbx_error *error)
         int r;
 
         if (!function_served) {
-                error_set(error, -EINVAL, "run", "this program cannot be started again to serve "
-                                                 "its functions");
+                error_set(error, -EINVAL, "run",
+                          "this program cannot be started again to serve "
+                          "its functions");
                 error_hint(error, "call cbx_serve_functions(argc, argv) first in main");
                 return -EINVAL;
         }
@@ -160,8 +162,9 @@ int function_of_object(const char *object, const char *symbol, const char *serve
         else if (!is_shared_object(object))
                 r = error_set(error, -EINVAL, "", "\"%.200s\" is no shared object", object);
         else if (access(server, X_OK) < 0) {
-                r = error_set(error, -ENOENT, "", "there is no program %.200s, which serves the "
-                                                  "functions of shared objects",
+                r = error_set(error, -ENOENT, "",
+                              "there is no program %.200s, which serves the "
+                              "functions of shared objects",
                               server);
                 error_hint(error, "install callbox, or name the program in CALLBOX_FUNCTIONS");
         }
@@ -200,8 +203,9 @@ int function_environment(const struct function *function, char **ret_variable)
                 if (function_is_of_system(*file) || strcmp(*file, function->program) == 0 ||
                     slash == *file || strchr(*file, ':'))
                         continue;
-                r = buffer_printf(&text, "%s%.*s", text.length > 0 ? ":" : "LD_LIBRARY_PATH=",
-                                  (int)(slash - *file), *file);
+                r = buffer_printf(&text, "%s%.*s",
+                                  text.length > 0 ? ":" : "LD_LIBRARY_PATH=", (int)(slash - *file),
+                                  *file);
         }
         if (r == 0)
                 *ret_variable = TAKE_PTR(text.data);

@@ -10,9 +10,8 @@
 #define CALLS_MAX 100000
 
 static const char *const keys[] = {
-        "name",  "title", "description", "inputSchema", "outputSchema",  "annotations",
-        "icons", "_meta", "$schema",     "run",         "applyDefaults", "calls",
-        "policy",
+        "name",  "title",   "description", "inputSchema",   "outputSchema", "annotations", "icons",
+        "_meta", "$schema", "run",         "applyDefaults", "calls",        "policy",
 };
 
 static void check_top(json_t *manifest, struct tool_mistakes *mistakes)
@@ -86,8 +85,9 @@ static int read_named_policy(const char *name, const struct tool_origin *origin,
                 return error_set(error, -EINVAL, "policy", "\"%.64s\" is no name of a policy",
                                  name);
         if (!origin->policies) {
-                error_set(error, -EINVAL, "policy", "there is no folder in which \"%.64s\" could "
-                                                    "be found",
+                error_set(error, -EINVAL, "policy",
+                          "there is no folder in which \"%.64s\" could "
+                          "be found",
                           name);
                 error_hint(error, "write the policy itself in place of its name, or name a folder "
                                   "of policies");

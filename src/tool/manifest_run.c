@@ -109,8 +109,9 @@ static int read_command(struct run_reader *reader)
         tool->kind = TOOL_COMMAND;
         r = worse(read_streams(reader), read_template(reader, "command"));
         if (r == 0 && !template_begins_fixed(tool->template)) {
-                json_set_refusal(&place, &error, "must begin with the program: a fixed name, or "
-                                                 "{\"file\": \"...\"}");
+                json_set_refusal(&place, &error,
+                                 "must begin with the program: a fixed name, or "
+                                 "{\"file\": \"...\"}");
                 return note(reader, &error);
         }
         return r;
@@ -202,8 +203,9 @@ int manifest_read_run(json_t *run, const struct tool_origin *origin, struct tool
                         r = note(&reader, &error);
                 return worse(r, kinds[i].read(&reader));
         }
-        json_set_refusal(&run_place, &error, json_is_object(run) ? "says nothing that can be run" :
-                                                                   "must be an object");
+        json_set_refusal(&run_place, &error,
+                         json_is_object(run) ? "says nothing that can be run"
+                                             : "must be an object");
         error_hint(&error, "it has one of: command, shell, object");
         return note(&reader, &error);
 }

@@ -145,8 +145,8 @@ static bool read_line(struct message *message)
                 return json_is_number(value) && (!total || json_is_number(total)) &&
                        set_progress(message, json_number_value(value), json_number_value(total)) &&
                        set_text(message, json_object_get(line, "message"), true) &&
-                       json_object_size(line) == 1U + (total != NULL) +
-                                                         (json_object_get(line, "message") != NULL);
+                       json_object_size(line) ==
+                               1U + (total != NULL) + (json_object_get(line, "message") != NULL);
         case MESSAGE_LOG:
                 return set_text(message, value, false) &&
                        set_level(message, json_object_get(line, "level")) &&
@@ -189,7 +189,7 @@ static int take_line(const char *data, size_t length, bool last, size_t *ret_tak
 int message_take(enum message_form form, const char *data, size_t length, bool last,
                  size_t *ret_taken, struct message *ret_message, cbx_error *error)
 {
-        return form == MESSAGE_FRAMES ?
-                       take_frame(data, length, last, ret_taken, ret_message, error) :
-                       take_line(data, length, last, ret_taken, ret_message, error);
+        return form == MESSAGE_FRAMES
+                       ? take_frame(data, length, last, ret_taken, ret_message, error)
+                       : take_line(data, length, last, ret_taken, ret_message, error);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a tool says besides its prints. A function writes frames on the result channel, a command
- * lines of JSON on its stdout (message.c). All of it comes out of a box and is trusted with nothing.
+ * lines of JSON on its stdout (message.c). All of it comes out of a box and is trusted with
+ * nothing.
  */
 #ifndef TOOL_MESSAGE_H
 #define TOOL_MESSAGE_H

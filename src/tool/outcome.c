@@ -96,8 +96,8 @@ static int hear(json_t *outcome, const struct message *message, struct said *sai
         case MESSAGE_RESULT:
                 json_decref(said->result);
                 said->result = message->value ? json_incref(message->value) : NULL;
-                return said->result ? 0 :
-                                      read_json(outcome, message->text, message->length,
+                return said->result ? 0
+                                    : read_json(outcome, message->text, message->length,
                                                 "its result", &said->result);
         case MESSAGE_TEXT:
                 return output_decode(message->text, message->length, &said->text, &replaced);
@@ -175,8 +175,8 @@ static int judge_function(json_t *outcome, const struct report *report, struct s
                 return fail(outcome, said->error.length > 0 ? said->error.data : "it failed");
         if (!said->returned)
                 return report->code == 0 ? fail(outcome, "the function ended its process instead "
-                                                         "of returning") :
-                                           fail_code(outcome, report);
+                                                         "of returning")
+                                         : fail_code(outcome, report);
         if (said->code == 0)
                 return 0;
         snprintf(text, sizeof(text), "the function returned %d", said->code);
@@ -221,9 +221,9 @@ static int judge_end(json_t *outcome, const struct report *report)
         if (report->reason != REASON_DENIED)
                 return fail(outcome, text);
         return json_object_set_new(outcome, "denied", json_true()) < 0 ||
-                               json_object_set_new(outcome, "reason", json_string(text)) < 0 ?
-                       -ENOMEM :
-                       0;
+                               json_object_set_new(outcome, "reason", json_string(text)) < 0
+                       ? -ENOMEM
+                       : 0;
 }
 
 /* ---- The promise ---- */
@@ -232,23 +232,20 @@ static int check_promise(const struct tool *tool, json_t *outcome, const json_t 
 {
         _cleanup_schema_mistakes_ struct schema_mistakes mistakes = SCHEMA_MISTAKES_INIT;
         _cleanup_json_ json_t *refusal = NULL;
-        char before[256];
+        char text[256];
         int r;
 
         if (!tool->result)
                 return 0;
-        snprintf(before, sizeof(before), "%s broke its own promise", tool->name);
-        if (!result) {
-                snprintf(before, sizeof(before), "%s broke its own promise: it gave no result, "
-                                                 "which outputSchema describes",
-                         tool->name);
-                return fail(outcome, before);
-        }
+        snprintf(text, sizeof(text), "%s broke its own promise: %s", tool->name,
+                 result ? "its result is not what outputSchema says"
+                        : "it gave no result, which outputSchema describes");
+        if (!result)
+                return fail(outcome, text);
         r = schema_check(tool->result, result, &mistakes);
         if (r == 0 || (r < 0 && r != -E2BIG))
                 return r;
-        strcat(before, ": its result is not what outputSchema says");
-        refusal = tool_refusal(before, &mistakes);
+        refusal = tool_refusal(text, &mistakes);
         return refusal && json_object_update_missing(outcome, refusal) == 0 ? 0 : -ENOMEM;
 }
 

@@ -19,9 +19,9 @@
 
 #include "tool/tool.h"
 
-#define NESTED_MAX 4                  /* "when" within "when" */
-#define ARGUMENT_MAX (128 * KIB - 1)  /* the kernel's own bound on one string */
-#define ARGUMENTS_MAX (1 * MIB)       /* and well below its bound on all */
+#define NESTED_MAX 4                 /* "when" within "when" */
+#define ARGUMENT_MAX (128 * KIB - 1) /* the kernel's own bound on one string */
+#define ARGUMENTS_MAX (1 * MIB)      /* and well below its bound on all */
 #define ELEMENTS_MAX 1024
 #define EXPANDED_MAX 8192
 
@@ -43,7 +43,8 @@ struct element {
         struct template *then;
 };
 
-struct template {
+struct template
+{
         struct element *elements;
         size_t n;
         char **files;
@@ -220,8 +221,9 @@ static int check_argument(const struct reader *reader, const struct json_place *
         if (allowed && (types == 0 || (types & ~(allowed | 1U << JSON_NULL)) != 0)) {
                 json_set_refusal(at, &error, "{%s} must have a type of %s in inputSchema", name,
                                  wanted);
-                error_hint(&error, "name one \"type\" there; an array goes by {\"each\": \"%s\"}, "
-                                   "anything else by {\"json\": \"%s\"}",
+                error_hint(&error,
+                           "name one \"type\" there; an array goes by {\"each\": \"%s\"}, "
+                           "anything else by {\"json\": \"%s\"}",
                            name, name);
                 return note(reader, &error);
         }
@@ -261,8 +263,9 @@ static int read_placeholder(const struct reader *reader, const struct json_place
         int r;
 
         if ((*s)[length] != '}' || length == 0) {
-                json_set_refusal(at, &error, "a brace begins a placeholder that has no end or no "
-                                             "name");
+                json_set_refusal(at, &error,
+                                 "a brace begins a placeholder that has no end or no "
+                                 "name");
                 error_hint(&error, "a brace that is meant as such is written twice: {{ or }}");
                 return note(reader, &error);
         }
@@ -324,8 +327,9 @@ static int read_file_element(struct reader *reader, json_t *value, const struct 
         if (json_read_string(value, at, &error, &name) < 0)
                 return note(reader, &error);
         if (name[0] != '/' && !directory) {
-                json_set_refusal(at, &error, "\"%.200s\" is relative, and there is no directory "
-                                             "of the manifest",
+                json_set_refusal(at, &error,
+                                 "\"%.200s\" is relative, and there is no directory "
+                                 "of the manifest",
                                  name);
                 error_hint(&error, "name the file by an absolute path");
                 return note(reader, &error);
@@ -360,8 +364,8 @@ static int read_name(const struct reader *reader, json_t *value, const struct js
 static int read_when(struct reader *reader, json_t *object, const struct json_place *at,
                      struct element *element)
 {
-        struct json_place when = { .parent = at, .key = "when" }, then = { .parent = at,
-                                                                           .key = "then" };
+        struct json_place when = { .parent = at, .key = "when" },
+                          then = { .parent = at, .key = "then" };
         const char *given = reader->given;
         cbx_error error = CBX_ERROR_INIT;
         int r = read_name(reader, json_object_get(object, "when"), &when, element), inner;
@@ -529,11 +533,12 @@ static const char *text_of(const json_t *value, char room[JSON_NUMBER_ROOM])
 {
         switch (value ? json_typeof(value) : JSON_NULL) {
         case JSON_STRING:
-                return strlen(json_string_value(value)) == json_string_length(value) ?
-                               json_string_value(value) :
-                               NULL;
+                return strlen(json_string_value(value)) == json_string_length(value)
+                               ? json_string_value(value)
+                               : NULL;
         case JSON_INTEGER:
-                snprintf(room, JSON_NUMBER_ROOM, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+                snprintf(room, JSON_NUMBER_ROOM, "%" JSON_INTEGER_FORMAT,
+                         json_integer_value(value));
                 return room;
         case JSON_REAL:
                 json_write_number(json_real_value(value), room);
@@ -563,11 +568,13 @@ static int add_value(struct expansion *to, const struct element *element, const 
                      const char *text, bool fixed)
 {
         if (!text)
-                return refuse(to, name, "cannot be an argument of a command: it is no text, number "
-                                        "or truth value, or holds a NUL");
+                return refuse(to, name,
+                              "cannot be an argument of a command: it is no text, number "
+                              "or truth value, or holds a NUL");
         if (text[0] == '-' && !fixed && !element->dash)
-                return refuse(to, name, "may not begin with a dash: the command could take it for "
-                                        "an option");
+                return refuse(to, name,
+                              "may not begin with a dash: the command could take it for "
+                              "an option");
         return add_argument(to, name, text);
 }
 

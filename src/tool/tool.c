@@ -124,10 +124,10 @@ static int check_annotations(json_t *value, const struct json_place *at, cbx_err
 }
 
 static const struct member members[] = {
-        { "name", check_name },          { "title", check_text },
-        { "description", check_text },   { "inputSchema", check_input },
+        { "name", check_name },           { "title", check_text },
+        { "description", check_text },    { "inputSchema", check_input },
         { "outputSchema", check_schema }, { "annotations", check_annotations },
-        { "icons", check_array },        { "_meta", check_object },
+        { "icons", check_array },         { "_meta", check_object },
 };
 
 /* "/properties/a~1b/3" as a path: properties["a/b"][3]. */

@@ -104,7 +104,7 @@ struct tool {
         enum tool_output output;
         int success[16]; /* exit codes that are none of a failure */
         size_t n_success;
-        bool defaults; /* fill in missing arguments */
+        bool defaults;  /* fill in missing arguments */
         unsigned calls; /* at once; 0: no bound of its own */
         uint64_t key;   /* of that bound, in the warden */
         struct schema *input, *result;

@@ -52,7 +52,8 @@ struct cbx_toolbox {
         size_t n_events;
         struct toolbox_event *told; /* the last that was taken */
         TAILQ_HEAD(, toolbox_folder) folders;
-        int poll, wake, inotify; /* an epoll set of the two others; inotify -1: nothing is watched */
+        int poll, wake,
+                inotify; /* an epoll set of the two others; inotify -1: nothing is watched */
 };
 
 /* ---- Under the lock ---- */

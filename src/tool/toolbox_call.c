@@ -230,8 +230,8 @@ static int build_command(const struct tool *tool, struct request *request, cbx_e
         const char *const shell[] = { "/bin/sh", "-c", tool->shell, tool->name };
         bool variable = tool->arguments == TOOL_ARGUMENTS_ENVIRONMENT ||
                         tool->arguments == TOOL_ARGUMENTS_BOTH;
-        bool input = tool->arguments == TOOL_ARGUMENTS_STDIN ||
-                     tool->arguments == TOOL_ARGUMENTS_BOTH;
+        bool input =
+                tool->arguments == TOOL_ARGUMENTS_STDIN || tool->arguments == TOOL_ARGUMENTS_BOTH;
         int r = 0;
 
         for (size_t i = 0; r == 0 && tool->shell && i < ARRAY_SIZE(shell); i++)

@@ -116,7 +116,7 @@ int output_join(const struct output *output, char **ret_data, size_t *ret_length
                 return -ENOMEM;
         output_parts(output, parts);
         for (size_t i = 0; i < OUTPUT_PARTS; i++) {
-                if (parts[i].iov_len > 0)
+                if (parts[i].iov_base)
                         memcpy(data + at, parts[i].iov_base, parts[i].iov_len);
                 at += parts[i].iov_len;
         }
