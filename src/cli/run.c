@@ -506,6 +506,7 @@ int cli_run(int argc, char **argv)
                 r = open_report_file(&run, &report.error);
         if (r == 0)
                 (void)run_call(&run, &report);
+        report.of_command = true;
         code = tell(&run, &report);
         base_close(run.report_fd);
         report_free(&report);

@@ -222,6 +222,12 @@ static const char *signal_name(int signal, char room[24])
         return room;
 }
 
+/* What the reader would change: an option of the command, or a key of the policy. */
+static const char *knob(const struct report *report, const char *option, const char *key)
+{
+        return report->of_command ? option : key;
+}
+
 void report_text(const struct report *report, char *ret, size_t room)
 {
         const struct policy_limits *limits = &report->limits;
@@ -234,42 +240,43 @@ void report_text(const struct report *report, char *ret, size_t room)
                 snprintf(ret, room, "the program exited with code %d", report->code);
                 break;
         case REASON_SIGNALED:
-                snprintf(ret, room, "the program was killed by %s%s",
-                         signal_name(report->signal, text),
-                         report->signal == SIGXFSZ && limits->file_size
-                                 ? ": it made a file larger than it may (--file-size)"
-                                 : "");
+                snprintf(ret, room, "the program was killed by %s",
+                         signal_name(report->signal, text));
+                if (report->signal == SIGXFSZ && limits->file_size)
+                        snprintf(ret + strlen(ret), room - strlen(ret),
+                                 ": it made a file larger than it may (%s)",
+                                 knob(report, "--file-size", "limits.file_size"));
                 break;
         case REASON_TIMEOUT:
-                snprintf(ret, room, "the program ran longer than %g s and was ended (--timeout)",
-                         limits->wall);
+                snprintf(ret, room, "the program ran longer than %g s and was ended (%s)",
+                         limits->wall, knob(report, "--timeout", "limits.wall"));
                 break;
         case REASON_CPU:
                 snprintf(ret, room,
-                         "the program used more than %g s of processor time and was ended (--cpu)",
-                         limits->cpu);
+                         "the program used more than %g s of processor time and was ended (%s)",
+                         limits->cpu, knob(report, "--cpu", "limits.cpu"));
                 break;
         case REASON_MEMORY:
-                snprintf(ret, room,
-                         "the program used more than %s of memory and was ended "
-                         "(--memory)",
-                         size_text(limits->memory, size, sizeof(size)));
+                snprintf(ret, room, "the program used more than %s of memory and was ended (%s)",
+                         size_text(limits->memory, size, sizeof(size)),
+                         knob(report, "--memory", "limits.memory"));
                 break;
         case REASON_PIDS:
                 snprintf(ret, room,
-                         "the program had more than %llu processes and threads and was "
-                         "ended (--processes)",
-                         (unsigned long long)limits->processes);
+                         "the program had more than %llu processes and threads and was ended (%s)",
+                         (unsigned long long)limits->processes,
+                         knob(report, "--processes", "limits.processes"));
                 break;
         case REASON_OUTPUT:
-                snprintf(ret, room, "the program wrote more than %s and was ended (--output)",
-                         size_text(limits->output, size, sizeof(size)));
+                snprintf(ret, room, "the program wrote more than %s and was ended (%s)",
+                         size_text(limits->output, size, sizeof(size)),
+                         knob(report, "--output", "limits.output"));
                 break;
         case REASON_DENIED:
                 snprintf(ret, room,
-                         "the program was ended at its first refused system call%s%s "
-                         "(--on-denied kill)",
-                         denied ? ", " : "", denied ? denied : "");
+                         "the program was ended at its first refused system call%s%s (%s)",
+                         denied ? ", " : "", denied ? denied : "",
+                         knob(report, "--on-denied kill", "syscalls.on_denied"));
                 break;
         case REASON_CANCELLED:
                 snprintf(ret, room, "the call was cancelled");

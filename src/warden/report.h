@@ -42,6 +42,7 @@ struct report {
         struct output output[STREAMS];
         bool captured;   /* stdout and stderr belong into the JSON form */
         bool has_result; /* there was a result channel */
+        bool of_command; /* texts name options of `callbox run`, not keys of the policy */
         json_t *denials;
         json_t *tool; /* what came of it as the call of a tool (src/tool/); NULL: it was none */
         cbx_policy *policy; /* what the box kept; NULL: there was none */
