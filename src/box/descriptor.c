@@ -71,7 +71,7 @@ int descriptor_receive(int socket, int *ret_fds, int n, char *ret_byte)
         return got > 0;
 }
 
-void descriptor_keep(unsigned from, int *fds, unsigned n)
+int descriptor_keep(unsigned from, int *fds, unsigned n)
 {
         for (unsigned i = 0; i < n; i++) { /* in ascending order */
                 unsigned least = i;
@@ -85,9 +85,9 @@ void descriptor_keep(unsigned from, int *fds, unsigned n)
                 fds[i] = fd;
                 if (fd < 0)
                         continue;
-                if ((unsigned)fd > from)
-                        syscall(SYS_close_range, from, (unsigned)fd - 1, 0);
+                if ((unsigned)fd > from && syscall(SYS_close_range, from, (unsigned)fd - 1, 0) < 0)
+                        return -errno;
                 from = (unsigned)fd + 1;
         }
-        syscall(SYS_close_range, from, ~0U, 0);
+        return syscall(SYS_close_range, from, ~0U, 0) < 0 ? -errno : 0;
 }

@@ -10,6 +10,6 @@ int descriptor_send(int socket, const int *fds, unsigned n);
 int descriptor_receive(int socket, int *ret_fds, int n, char *ret_byte);
 
 /* Close every descriptor from `from` on but these. Sorts them. */
-void descriptor_keep(unsigned from, int *fds, unsigned n);
+int descriptor_keep(unsigned from, int *fds, unsigned n);
 
 #endif

@@ -149,11 +149,11 @@ static int settle(struct child *child, int *ret_signals)
         *ret_signals = (int)syscall(SYS_signalfd4, -1, &mask, sizeof(mask), O_CLOEXEC | O_NONBLOCK);
         if (*ret_signals < 0)
                 return step_failed(child, "watch for signals", NULL, errno);
-        descriptor_keep(0,
-                        (int[]){ child->control, child->warden, child->pair[0], child->proc,
-                                 *ret_signals },
-                        5);
-        return 0;
+        r = descriptor_keep(0,
+                            (int[]){ child->control, child->warden, child->pair[0], child->proc,
+                                     *ret_signals },
+                            5);
+        return r < 0 ? step_failed(child, "close descriptors", NULL, -r) : 0;
 }
 
 /* Wait until main has something to say; a main that hangs must not keep init from seeing that the

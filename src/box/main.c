@@ -147,16 +147,20 @@ static int enter(struct child *child)
 
 _Noreturn void box_main(struct child *child)
 {
-        int fds[BOX_DESCRIPTORS] = { -1, -1, -1, -1 }, r;
+        int fds[BOX_DESCRIPTORS] = { -1, -1, -1, -1 }, r = 0;
         char byte;
 
         child->pair[0] = base_close(child->pair[0]);
         child->warden = base_close(child->warden); /* init watches it for both */
         child->ids = -1;
         if (box_fence(FENCE_DESCRIPTORS))
-                descriptor_keep(3, (int[]){ child->pair[1], child->start, child->host_proc }, 3);
+                r = descriptor_keep(3, (int[]){ child->pair[1], child->start, child->host_proc },
+                                    3);
+        if (r < 0)
+                r = step_failed(child, "close descriptors", NULL, -r);
         reset_signals();
-        r = box_await_place(child, &child->page->main_placed);
+        if (r == 0)
+                r = box_await_place(child, &child->page->main_placed);
         if (r == 0)
                 r = enter(child);
         if (r < 0)

@@ -128,7 +128,8 @@ static void leave_caller(int connection)
 {
         if (fork() != 0)
                 _exit(0);
-        descriptor_keep(3, &connection, 1);
+        if (descriptor_keep(3, &connection, 1) < 0)
+                _exit(EXIT_CALLBOX); /* the caller sees that the connection ends */
 }
 
 int cli_warden(int argc, char **argv)

@@ -202,7 +202,9 @@ int nursery_open(int warden, int *ret_socket)
         if (pid == 0) {
                 int keep[] = { pair[1], warden };
 
-                descriptor_keep(3, keep, ARRAY_SIZE(keep));
+                /* With the other end of its own socket it would never see it end. */
+                if (descriptor_keep(3, keep, ARRAY_SIZE(keep)) < 0)
+                        _exit(1);
                 nursery_main(pair[1], warden);
         }
         base_close(pair[1]);

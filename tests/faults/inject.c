@@ -7,7 +7,7 @@
  *         fail the N-th call of the K-th process; without them, none. The log says how many calls
  *         each process made ("calls K N"), which one failed ("failed K N NAME"), and what was left
  *         when the command was over ("left PID NAME"). Ends as the command does. Processes are
- *         traced until they execute a program.
+ *         traced until they execute a program, with --again yes any but the command's own.
  *
  *     inject --log FILE --attach PID --name CALL --error ERRNO [--every N]
  *         fail every (or every N-th) call of that name in a warden, its nursery, its makers and
@@ -27,6 +27,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/user.h>
@@ -59,6 +60,8 @@ struct injector {
         struct traced traced[TRACED_MAX];
         int n_traced, n_made;
         pid_t command;
+        bool again; /* who executes the command's program is traced on */
+        struct stat program;
         int status;
         bool ended; /* the command is */
 };
@@ -162,6 +165,18 @@ static void pass_call(struct injector *injector, struct traced *traced)
         free(name);
 }
 
+/* Has it executed the program of the command, as one that starts a warden does? */
+static bool is_again(const struct injector *injector, pid_t pid)
+{
+        char path[64];
+        struct stat program;
+
+        snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+        return injector->again && stat(path, &program) == 0 &&
+               program.st_dev == injector->program.st_dev &&
+               program.st_ino == injector->program.st_ino;
+}
+
 /* ---- Stops ---- */
 
 static void stopped(struct injector *injector, pid_t pid, int status)
@@ -179,7 +194,7 @@ static void stopped(struct injector *injector, pid_t pid, int status)
                 if (ptrace(PTRACE_GETEVENTMSG, pid, NULL, &made) == 0)
                         (void)take(injector, (pid_t)made);
         } else if (event == PTRACE_EVENT_EXEC) {
-                if (pid != injector->command || traced->executed) {
+                if ((pid != injector->command || traced->executed) && !is_again(injector, pid)) {
                         forget(injector, traced);
                         ptrace(PTRACE_DETACH, pid, NULL, NULL);
                         return;
@@ -242,6 +257,8 @@ static int run(struct injector *injector, char **argv)
 {
         int status;
 
+        if (stat(argv[0], &injector->program) < 0)
+                return 2;
         (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
         injector->command = fork();
         if (injector->command == 0) {
@@ -304,6 +321,8 @@ int main(int argc, char **argv)
                         injector.every = strtol(value, NULL, 10);
                 else if (strcmp(option, "name") == 0)
                         injector.name = seccomp_syscall_resolve_name(value);
+                else if (strcmp(option, "again") == 0)
+                        injector.again = strcmp(value, "yes") == 0;
                 else if (strcmp(option, "attach") == 0)
                         warden = (pid_t)strtol(value, NULL, 10);
         }
