@@ -345,6 +345,8 @@ static int check_request(struct job *job, struct wire_message *message, cbx_erro
         r = job->probing ? 0 : read_spec(job, error);
         job->taker.fresh = !job->probing && !program_suits(&job->pool->wanted.program,
                                                            job->pool->policy, &job->spec);
+        if (r == 0 && queue_bind(job) < 0)
+                r = error_oom(error);
         if (r == 0 && client->n_running + client->n_queued >
                               client->server->options.calls + client->server->options.queue) {
                 r = error_set(error, -EAGAIN, "", "%u calls run and %u wait: the queue is full",
@@ -373,9 +375,7 @@ void job_open(struct client *client, struct wire_message *message)
                                          .owner = job },
                              .probing = message->type == WIRE_PREPARE,
                              .report = REPORT_INIT };
-        TAILQ_INSERT_TAIL(&client->queue, job, link);
-        client->n_queued++;
-        job->queued = true;
+        queue_add(job);
         r = loop_watch(&server->loop, &job->socket, EPOLLIN);
         if (r < 0)
                 error_set(&error, r, "", "cannot watch for events: %s", strerror(-r));
@@ -398,6 +398,7 @@ void job_free(struct job *job)
         free(job->asked.argv);
         free(job->asked.environment);
         free(job->body);
+        queue_unbind(job);
         maker_plan_unref(job->plan);
         pool_unref(job->pool);
         free(job);

@@ -2,7 +2,6 @@
 #include "warden/pool.h"
 
 #include <malloc.h>
-#include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -10,92 +9,11 @@
 #include "warden/report.h"
 
 #define FIRST_TARGET 2
+#define STARTING_MAX 8 /* who wait for a box; others wait their turn */
 #define REFILL_AFTER (2 * NSEC_PER_MSEC)
 #define LOOK_EVERY (2 * NSEC_PER_SEC)
-#define DEATH_GRACE_MS 50
 #define UNUSED_MAX 32 /* pools that are kept though nobody refers to them */
 #define IDLE_MAX 30   /* looks without a call until the maker may go */
-
-/* ---- Boxes ---- */
-
-static void box_drop(struct pool_box *box)
-{
-        struct pollfd init = { .fd = box->prepared.box.pidfd, .events = POLLIN };
-
-        box_kill(&box->prepared.box);
-        if (box->prepared.cgroup.fd >= 0) /* which can be removed only when it is empty */
-                (void)poll(&init, 1, DEATH_GRACE_MS);
-        prepared_free(&box->prepared);
-        maker_plan_unref(box->plan);
-        free(box);
-}
-
-/* The oldest box; where it has to be a fresh one, the oldest in which nothing runs. */
-static struct pool_box *take_first(struct pool *pool, bool fresh)
-{
-        struct pool_box *box;
-
-        STAILQ_FOREACH(box, &pool->boxes, link)
-        {
-                if (fresh && box->prepared.running)
-                        continue;
-                STAILQ_REMOVE(&pool->boxes, box, pool_box, link);
-                pool->n_boxes--;
-                return box;
-        }
-        return NULL;
-}
-
-static void drop_boxes(struct pool *pool, unsigned left)
-{
-        while (pool->n_boxes > left)
-                box_drop(take_first(pool, false));
-}
-
-/* A box that says something before its call, or whose init is gone, could not be made; or its
- * program was started and has not waited for its input. */
-static bool is_sound(const struct pool_box *box)
-{
-        const struct prepared *prepared = &box->prepared;
-        struct pollfd fds[2 + STREAMS] = { { .fd = prepared->box.pidfd, .events = POLLIN },
-                                           { .fd = prepared->box.control, .events = POLLIN } };
-
-        for (int i = 0; i < STREAMS; i++)
-                fds[2 + i] = (struct pollfd){ .fd = prepared->running ? prepared->output[i][0] : -1,
-                                              .events = POLLIN };
-        return poll(fds, ARRAY_SIZE(fds), 0) == 0;
-}
-
-/* Get a box as far as it can be without a call: its streams, and the program if it is known. */
-static int warm_up(struct pool *pool, struct pool_box *box)
-{
-        const struct wire_program *program = &pool->wanted.program;
-        struct box_spec spec = { .argv = program->argv,
-                                 .environment = program->environment,
-                                 .directory = program->directory,
-                                 .result = program->result,
-                                 .limits = pool->policy->limits };
-
-        if (!program->argv) {
-                (void)prepared_open_streams(&box->prepared, &box->plan->plan, false);
-                return 0; /* else the call tries */
-        }
-        program_look(&pool->wanted, pool->policy, &box->files);
-        return prepared_start(&box->prepared, &box->plan->plan, &spec, NULL);
-}
-
-static void keep(struct pool *pool, struct pool_box *box, bool first)
-{
-        if (warm_up(pool, box) < 0) {
-                box_drop(box);
-                return;
-        }
-        if (first)
-                STAILQ_INSERT_HEAD(&pool->boxes, box, link);
-        else
-                STAILQ_INSERT_TAIL(&pool->boxes, box, link);
-        pool->n_boxes++;
-}
 
 /* ---- The maker ---- */
 
@@ -134,7 +52,7 @@ static void close_maker(struct pool *pool)
         pool->maker.fd = base_close(pool->maker.fd);
         while ((box = STAILQ_FIRST(&pool->asked))) {
                 STAILQ_REMOVE_HEAD(&pool->asked, link);
-                box_drop(box);
+                pool_box_drop(box);
         }
         pool->n_asked = 0;
         pool->plan = maker_plan_unref(pool->plan);
@@ -162,7 +80,7 @@ static int ask_for_box(struct pool *pool, cbx_error *error)
                                   strerror(-r));
         }
         if (r < 0) {
-                box_drop(box);
+                pool_box_drop(box);
                 return r;
         }
         STAILQ_INSERT_TAIL(&pool->asked, box, link);
@@ -176,7 +94,7 @@ static void outdate(struct pool *pool)
 {
         struct pool_box *box;
 
-        drop_boxes(pool, 0);
+        pool_drop_boxes(pool, 0);
         STAILQ_FOREACH(box, &pool->asked, link)
         {
                 box->outdated = true;
@@ -220,18 +138,11 @@ static void hand_out(struct pool_box *box, struct pool_taker *taker)
         free(box);
 }
 
-/* The oldest box that can be used. What a program was started from may have been replaced. */
-static struct pool_box *take_fit(struct pool *pool, bool fresh)
+/* A box in which a program was started ahead does not do for everyone. */
+bool pool_may_take(const struct pool *pool, const struct pool_taker *taker)
 {
-        struct program_files files;
-        struct pool_box *box;
-
-        if (pool->n_boxes > 0 && pool->wanted.program.argv)
-                program_look(&pool->wanted, pool->policy, &files);
-        while ((box = take_first(pool, fresh)) &&
-               (!is_sound(box) || (box->prepared.running && !program_is_same(&box->files, &files))))
-                box_drop(box);
-        return box;
+        return pool->n_takers < STARTING_MAX ||
+               (pool->n_boxes > 0 && !(taker->fresh && pool->wanted.program.argv));
 }
 
 void pool_take(struct pool *pool, struct pool_taker *taker)
@@ -244,7 +155,7 @@ void pool_take(struct pool *pool, struct pool_taker *taker)
         if (pool->plan && !pool->plan->plan.remote &&
             !plan_facts_hold(pool->plan->plan.facts, pool->plan->plan.n_facts))
                 outdate(pool);
-        box = take_fit(pool, taker->fresh);
+        box = pool_take_fit(pool, taker->fresh);
         if (box) {
                 hand_out(box, taker);
                 return;
@@ -274,7 +185,7 @@ void pool_give_back(struct pool *pool, struct prepared *prepared, struct maker_p
         box->prepared = *prepared;
         *prepared = (struct prepared)PREPARED_INIT;
         box->plan = maker_plan_ref(plan);
-        keep(pool, box, true);
+        pool_keep_box(pool, box, true);
 }
 
 static void refill(struct pool *pool)
@@ -312,12 +223,12 @@ static void take_plan(struct pool *pool, struct wire_message *message)
 
         if (maker_unpack_plan(message, pool->policy, &error, &plan) < 0) {
                 close_maker(pool);
-                drop_boxes(pool, 0);
+                pool_drop_boxes(pool, 0);
                 refuse_all(pool, &error);
                 return;
         }
         if (pool->plan) /* the host has changed: what was made before shows what was */
-                drop_boxes(pool, 0);
+                pool_drop_boxes(pool, 0);
         maker_plan_unref(pool->plan);
         pool->plan = plan;
 }
@@ -338,12 +249,12 @@ static void take_box(struct pool *pool, struct wire_message *message)
                 r = guarantees_check(pool->policy, pool->plan->plan.landlock_abi,
                                      box->prepared.cgroup.fd >= 0, &error);
         if (box->outdated) {
-                box_drop(box);
+                pool_box_drop(box);
                 return;
         }
         taker = next_taker(pool);
         if (r < 0) {
-                box_drop(box);
+                pool_box_drop(box);
                 pool->target = 0; /* until somebody asks again */
                 if (taker)
                         taker->refused(taker, &error);
@@ -356,10 +267,10 @@ static void take_box(struct pool *pool, struct wire_message *message)
                 return;
         }
         if (pool->plan->plan.remote) { /* whoever asked for it has gone */
-                box_drop(box);
+                pool_box_drop(box);
                 return;
         }
-        keep(pool, box, false);
+        pool_keep_box(pool, box, false);
 }
 
 /* The maker is gone. If it was ever of use, those who wait get another. */
@@ -369,7 +280,7 @@ static void lose_maker(struct pool *pool)
         bool proven = pool->proven;
 
         close_maker(pool);
-        drop_boxes(pool, 0);
+        pool_drop_boxes(pool, 0);
         for (unsigned n = pool->n_takers; proven && n > 0; n--)
                 if (ask_for_box(pool, &error) < 0)
                         proven = false;
@@ -407,7 +318,7 @@ static void look(struct timer *timer, uint64_t now)
 
         if (pool->taken == 0) {
                 pool->target /= 2;
-                drop_boxes(pool, pool->target);
+                pool_drop_boxes(pool, pool->target);
                 if (pool->idle == 0)
                         (void)malloc_trim(0); /* what many calls at once have needed */
                 if (++pool->idle >= IDLE_MAX && pool->n_takers == 0 && pool->n_asked == 0) {
@@ -437,7 +348,7 @@ static struct pool *find(const struct pools *pools, const char *key, size_t leng
 static void pool_free(struct pool *pool)
 {
         close_maker(pool);
-        drop_boxes(pool, 0);
+        pool_drop_boxes(pool, 0);
         loop_remove_timer(pool->pools->loop, &pool->look);
         loop_remove_timer(pool->pools->loop, &pool->refill);
         TAILQ_REMOVE(&pool->pools->list, pool, link);

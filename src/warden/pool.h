@@ -13,7 +13,6 @@
 #include "warden/loop.h"
 #include "warden/maker.h"
 #include "warden/prepared.h"
-#include "warden/program.h"
 
 /* Someone who needs a box. One of the two is called, once, unless pool_abandon comes before. Box
  * and plan become the taker's own. */
@@ -28,9 +27,8 @@ struct pool_taker {
 /* A box, from the moment it is asked for. */
 struct pool_box {
         struct prepared prepared;
-        struct maker_plan *plan;    /* from which it was made; NULL: not yet */
-        bool outdated;              /* not to be used when it comes */
-        struct program_files files; /* of the program that was started in it */
+        struct maker_plan *plan; /* from which it was made; NULL: not yet */
+        bool outdated;           /* not to be used when it comes */
         STAILQ_ENTRY(pool_box) link;
 };
 
@@ -75,6 +73,9 @@ int pool_open(struct pools *pools, const struct wire_policy *policy, cbx_error *
 struct pool *pool_ref(struct pool *pool);
 struct pool *pool_unref(struct pool *pool);
 
+/* Is there a box for him, or are there few enough who wait for one? */
+bool pool_may_take(const struct pool *pool, const struct pool_taker *taker);
+
 /* Hand out a box, now or when there is one. `taken` or `refused` may be called before this
  * returns. */
 void pool_take(struct pool *pool, struct pool_taker *taker);
@@ -89,5 +90,15 @@ void pool_refill(struct pool *pool);
 /* Free pools that nobody has asked for in a while; between two rounds of the loop. */
 void pools_sweep(struct pools *pools);
 void pools_close(struct pools *pools);
+
+/* ---- Between the files of a pool (pool_boxes.c) ---- */
+
+/* Get a box as far ready as it can be, and keep it, at either end of the row. */
+void pool_keep_box(struct pool *pool, struct pool_box *box, bool first);
+/* The oldest box that can be used; NULL: there is none. */
+struct pool_box *pool_take_fit(struct pool *pool, bool fresh);
+/* End boxes until so many are left. */
+void pool_drop_boxes(struct pool *pool, unsigned left);
+void pool_box_drop(struct pool_box *box);
 
 #endif

@@ -6,6 +6,7 @@
 #include "box/box.h"
 #include "warden/cgroup.h"
 #include "warden/output.h"
+#include "warden/program.h"
 
 struct prepared {
         struct box box;
@@ -13,8 +14,9 @@ struct prepared {
         /* What most calls need, made when there is time: pipes for its output, nothing as input. */
         int output[STREAMS][2]; /* read end, write end */
         int nothing;
-        bool running; /* its program has been started and waits for its input ... */
-        int input[2]; /* ... on this pipe: the box's end, ours */
+        bool running;               /* its program has been started and waits for its input ... */
+        int input[2];               /* ... on this pipe: the box's end, ours */
+        struct program_files files; /* what it was started from */
 };
 
 #define PREPARED_INIT                                                                              \

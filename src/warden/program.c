@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include "warden/call.h"
+
 /* ---- Where a path of the box lies on the host ---- */
 
 /* What follows `tree` in a path that lies in it; NULL when it does not. */

@@ -8,8 +8,9 @@
 
 #include <time.h>
 
-#include "warden/call.h"
 #include "warden/wire.h"
+
+struct call_spec;
 
 #define PROGRAM_FILES 4 /* arguments that are looked at */
 

@@ -14,7 +14,6 @@
 #include <sys/wait.h>
 
 #define POLICIES_MAX 256   /* that one client may have in use */
-#define STARTING_MAX 8     /* calls that wait for a box of one policy; others wait their turn */
 #define FDS_PER_CALL 22    /* at most */
 #define RUNNING_RESERVE 8  /* for clients that have no call under way */
 #define FDS_RESERVED 256   /* for prepared boxes, makers and clients */
@@ -23,32 +22,24 @@
 
 /* ---- Whose turn it is ---- */
 
-/* A box of a pool that starts programs ahead does not do for every call. */
-static bool needs_new_box(const struct job *job)
-{
-        return job->taker.fresh && job->pool->wanted.program.argv;
-}
-
-/* Has the first in the queue its turn, if it is the client's? A pool whose maker is slow holds up
- * those who wait for it, and a server that is full leaves one call to each client. */
-static bool may_begin(const struct client *client)
+/* The call that has its turn if it is the client's; a server that is full leaves one call to each
+ * client. */
+static struct job *next_of(struct client *client)
 {
         const struct server *server = client->server;
-        const struct job *job = TAILQ_FIRST(&client->queue);
         unsigned most = server->running_max + (client->n_running == 0 ? RUNNING_RESERVE : 0);
+        struct job *job = queue_first(client);
 
-        return job && client->n_running < server->options.calls && server->n_running < most &&
-               ((job->pool->n_boxes > 0 && !needs_new_box(job)) ||
-                job->pool->n_takers < STARTING_MAX);
+        if (!job || client->n_running >= server->options.calls || server->n_running >= most)
+                return NULL;
+        return pool_may_take(job->pool, &job->taker) ? job : NULL;
 }
 
-static void begin_first(struct client *client)
+static void begin(struct job *job)
 {
-        struct job *job = TAILQ_FIRST(&client->queue);
+        struct client *client = job->client;
 
-        TAILQ_REMOVE(&client->queue, job, link);
-        client->n_queued--;
-        job->queued = false;
+        queue_begin(job);
         TAILQ_INSERT_TAIL(&client->running, job, link);
         client->n_running++;
         client->server->n_running++;
@@ -59,18 +50,20 @@ static void begin_first(struct client *client)
 static void dispatch(struct server *server)
 {
         struct client *client, *next;
+        struct job *job;
         bool any = true;
 
         while (any) {
                 any = false;
                 for (client = TAILQ_FIRST(&server->clients); client; client = next) {
                         next = TAILQ_NEXT(client, link);
-                        if (!may_begin(client))
+                        job = next_of(client);
+                        if (!job)
                                 continue;
                         /* Next time the others come first. */
                         TAILQ_REMOVE(&server->clients, client, link);
                         TAILQ_INSERT_TAIL(&server->clients, client, link);
-                        begin_first(client);
+                        begin(job);
                         any = true;
                 }
         }
@@ -81,12 +74,11 @@ void server_job_over(struct job *job)
         struct client *client = job->client;
 
         if (job->queued) {
-                TAILQ_REMOVE(&client->queue, job, link);
-                client->n_queued--;
-                job->queued = false;
+                queue_leave(job);
                 TAILQ_INSERT_TAIL(&client->running, job, link); /* until it is gone */
                 return;
         }
+        queue_end(job);
         client->n_running--;
         client->server->n_running--;
 }
@@ -123,10 +115,8 @@ static void close_client(struct client *client, const cbx_error *error)
         loop_unwatch(&client->server->loop, &client->process);
         client->connection.fd = base_close(client->connection.fd);
         client->process.fd = base_close(client->process.fd);
-        for (job = TAILQ_FIRST(&client->queue); job; job = next) {
-                next = TAILQ_NEXT(job, link);
+        while ((job = queue_any(client)))
                 job_end(job, error);
-        }
         for (job = TAILQ_FIRST(&client->running); job; job = next) {
                 next = TAILQ_NEXT(job, link);
                 job_end(job, error);
@@ -382,7 +372,7 @@ static void clear_up(struct server *server)
         }
         for (client = TAILQ_FIRST(&server->clients); client; client = next) {
                 next = TAILQ_NEXT(client, link);
-                if (client->closed && TAILQ_EMPTY(&client->queue) && TAILQ_EMPTY(&client->running))
+                if (client->closed && client->n_queued == 0 && TAILQ_EMPTY(&client->running))
                         free_client(client);
         }
         pools_sweep(&server->pools);

@@ -6,7 +6,8 @@
  *          ◀─────────────── call socket ────────────────────────────────────────┘
  *
  * Each client has so many calls in flight, and a queue behind them. What is free goes to the
- * clients in turn. Nothing a client sends or leaves unread makes another one wait.
+ * clients in turn. Nothing a client sends or leaves unread makes another one wait. A call may be
+ * bound: it waits while too many calls of its kind run, and lets others pass.
  */
 #ifndef WARDEN_SERVER_H
 #define WARDEN_SERVER_H
@@ -18,6 +19,7 @@
 #define SERVER_CALLS 1024
 #define SERVER_QUEUE 4096
 #define SERVER_PREPARED 16
+#define SERVER_BOUNDS 64 /* rows of a client's table of them */
 
 struct server_options {
         unsigned calls;    /* of one client in flight */
@@ -31,6 +33,19 @@ struct server_options {
 
 struct server;
 struct client;
+
+struct job;
+TAILQ_HEAD(jobs, job);
+
+/* How many calls with one key run, and those that wait for their turn among them (queue.c). */
+struct bound {
+        uint64_t key;
+        unsigned refs;       /* of jobs */
+        unsigned running;    /* of those */
+        unsigned called;     /* that have a turn, and are back in the client's queue */
+        struct jobs waiting; /* in the order in which they came */
+        LIST_ENTRY(bound) link;
+};
 
 /* One call of a client's, from request to the end of its box (job.c). */
 struct job {
@@ -51,12 +66,13 @@ struct job {
         bool finished;         /* the report is ready */
         bool told;             /* it was sent, or there is nobody to send it to */
         bool gone;             /* nothing of the box is left */
-        TAILQ_ENTRY(job) link; /* in the client's queue, or among its running ones */
+        TAILQ_ENTRY(job) link; /* in the client's queue, a bound's, or among the running ones */
         bool queued;
-        bool dead; /* among the server's dead */
+        uint64_t serial; /* in the order in which they came */
+        struct bound *bounds[WIRE_BOUNDS];
+        struct bound *held_by, *called_by; /* in whose queue it waits; who let it go on */
+        bool dead;                         /* among the server's dead */
 };
-
-TAILQ_HEAD(jobs, job);
 
 struct client_policy {
         uint64_t id;
@@ -74,6 +90,8 @@ struct client {
         unsigned n_policies;
         struct jobs queue, running;
         unsigned n_queued, n_running;
+        uint64_t serial; /* of the last call */
+        LIST_HEAD(, bound) bounds[SERVER_BOUNDS];
         TAILQ_ENTRY(client) link;
 };
 
@@ -96,6 +114,17 @@ struct server {
 int server_run(const struct server_options *options, cbx_error *error);
 
 /* ---- Between the files of the server ---- */
+
+/* The queue of a client (queue.c). A job is bound once it has said to what, and unbound in the end.
+ * Those that wait for another call of their kind stand aside. */
+void queue_add(struct job *job);
+int queue_bind(struct job *job);
+void queue_unbind(struct job *job);
+struct job *queue_first(struct client *client); /* that may run now, as far as bounds go */
+struct job *queue_any(struct client *client);   /* whatever waits; NULL: nothing does */
+void queue_leave(struct job *job);              /* without having run */
+void queue_begin(struct job *job);              /* it runs ... */
+void queue_end(struct job *job);                /* ... and is over */
 
 /* A request of a client's; takes the message over. */
 void job_open(struct client *client, struct wire_message *message);
