@@ -428,6 +428,12 @@ void box_watch(struct box *box)
                 (void)!send(box->control, (char[]){ BOX_WATCH, 0 }, 2, MSG_NOSIGNAL);
 }
 
+void box_settle(struct box *box)
+{
+        if (box->control >= 0)
+                (void)!send(box->control, (char[]){ BOX_SETTLE, 0 }, 2, MSG_NOSIGNAL);
+}
+
 int box_receive_terminal(const struct box *box)
 {
         char byte;

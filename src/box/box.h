@@ -16,11 +16,13 @@
 #include "box/page.h"
 #include "policy/plan.h"
 
-/* From init, one byte each; and to init, BOX_WATCH, and BOX_SIGNAL with the signal's number. */
+/* From init, one byte each; and to init, with one more byte: BOX_SIGNAL with the signal's number.
+ */
 enum box_message {
         BOX_ENDED = 'E',
         BOX_FAILED = 'F',
         BOX_WATCH = 'w',
+        BOX_SETTLE = 't',
         BOX_SIGNAL = 's',
 };
 
@@ -86,6 +88,10 @@ int box_start(struct box *box, const struct box_spec *spec, const int fds[BOX_DE
 /* Let init look at what the tree uses, from now on. A call that is over in a few milliseconds needs
  * no look, and is over sooner without one. */
 void box_watch(struct box *box);
+
+/* The same, but only until nothing happens in the tree any more: a program that is to wait for its
+ * input shall cost nothing while it does. */
+void box_settle(struct box *box);
 
 /* Send a signal to the program. */
 void box_signal(struct box *box, int signal);

@@ -49,6 +49,7 @@ struct child {
         int notifier;                 /* init: refused calls arrive here */
         pid_t main;                   /* init: main's pid */
         bool alone;                   /* init: nobody else is left */
+        bool still;                   /* init: the last look found nothing new */
         bool unhurried;               /* prepared with nobody waiting for it */
         bool spread;                  /* worth moving main to another processor */
         unsigned long processors[16]; /* that the warden may use */

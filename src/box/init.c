@@ -101,7 +101,8 @@ static _Noreturn void live(struct child *child, int signals)
                 [CONTROL] = { .fd = child->control, .events = POLLIN },
         };
         enum box_verdict verdict = BOX_OK;
-        bool watching = false; /* from when the warden asks for it */
+        bool watching = false; /* from when the warden asks for it ... */
+        bool settling = false; /* ... until there is nothing to see */
         uint64_t next = 0;
         char order[2] = { 0 };
 
@@ -112,6 +113,7 @@ static _Noreturn void live(struct child *child, int signals)
 
                 if (verdict == BOX_OK && watching && now >= next)
                         verdict = watch_tree(child, now, &next);
+                watching = watching && !(settling && child->still);
                 if (verdict != BOX_OK)
                         end(child, verdict);
                 wait = (struct timespec){ .tv_nsec = next > now ? (long)(next - now) : 0 };
@@ -123,8 +125,11 @@ static _Noreturn void live(struct child *child, int signals)
                 if (fds[WARDEN].revents ||
                     (fds[CONTROL].revents && recv(child->control, order, 2, 0) <= 0))
                         syscall(SYS_exit_group, 0);
-                if (fds[CONTROL].revents && order[0] == BOX_WATCH)
+                if (fds[CONTROL].revents && (order[0] == BOX_WATCH || order[0] == BOX_SETTLE)) {
                         watching = box_fence(FENCE_WATCH);
+                        settling = order[0] == BOX_SETTLE;
+                        next = settling ? time_now() + LOOK_USUAL : 0;
+                }
                 if (fds[CONTROL].revents && order[0] == BOX_SIGNAL && child->main > 0)
                         kill(child->main, order[1]);
                 if (fds[NOTIFIER].revents & POLLIN)

@@ -12,6 +12,7 @@ enum box_verdict notify_serve(struct child *child); /* notify.c */
 void notify_trace(struct box_page *page, enum box_trace_kind kind, const char *text, int error);
 
 /* Look at the whole tree: what it uses, whether that is too much, and when to look again. */
+#define LOOK_USUAL (25 * NSEC_PER_MSEC)
 enum box_verdict watch_tree(struct child *child, uint64_t now, uint64_t *ret_next); /* watch.c */
 
 /* What tells whether a tree has changed since a look (still.c): taken before it and as the

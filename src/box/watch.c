@@ -16,7 +16,6 @@
 
 #include "box/init.h"
 
-#define LOOK_USUAL (25 * NSEC_PER_MSEC)
 #define LOOK_STILL (50 * NSEC_PER_MSEC) /* at a tree in which nothing happens */
 #define LOOK_NEAR (2 * NSEC_PER_MSEC)
 #define TICK (NSEC_PER_SEC / 100) /* of /proc's processor times */
@@ -328,7 +327,8 @@ enum box_verdict watch_tree(struct child *child, uint64_t now, uint64_t *ret_nex
         struct tree tree = { 0 };
         bool near;
 
-        if (still_holds(&still, child)) {
+        child->still = still_holds(&still, child);
+        if (child->still) {
                 *ret_next = now + LOOK_STILL;
                 return BOX_OK;
         }

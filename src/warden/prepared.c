@@ -44,6 +44,8 @@ int prepared_start(struct prepared *prepared, const struct plan *plan, const str
                                prepared->output[STREAM_RESULT][1] },
                       error);
         prepared->running = r == 0;
+        if (r == 0)
+                box_settle(&prepared->box);
         return r;
 }
 
