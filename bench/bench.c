@@ -157,6 +157,7 @@ int main(int argc, char **argv)
         setvbuf(stdout, NULL, _IOLBF, 0);
         find_built("callbox", options.callbox);
         find_built("bench/syscall-loop", options.loop);
+        find_built("bench/answer", options.answer);
         find_built("bench/agent", options.agent);
         /* The warden that was built, not one that is installed. */
         if (setenv("CALLBOX_WARDEN", options.callbox, 1) < 0)

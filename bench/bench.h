@@ -36,7 +36,7 @@
 struct options {
         const char *build, *results, *source;
         size_t rounds, work_rounds, calls, live;
-        char callbox[PATH_MAX], loop[PATH_MAX], agent[PATH_MAX];
+        char callbox[PATH_MAX], loop[PATH_MAX], answer[PATH_MAX], agent[PATH_MAX];
         char scratch[32]; /* a directory that is there until the end */
 };
 

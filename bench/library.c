@@ -3,7 +3,7 @@
  * Calls through libcallbox:
  *
  *   call        /bin/true: posix_spawn, a box that was ready, one made on demand, the first of a
- *               policy, bubblewrap
+ *               policy, bubblewrap; and a program that waits in a warm box
  *   agents      the same from a small and from a large process, beside Python's subprocess
  *   throughput  eight at once
  */
@@ -63,19 +63,25 @@ static void check(cbx_report *report)
         cbx_report_free(report);
 }
 
-double box_true(cbx_warden *warden, cbx_policy *policy)
+static double box_call(cbx_warden *warden, cbx_policy *policy, const cbx_spec *spec)
 {
         cbx_error error = CBX_ERROR_INIT;
         cbx_report report = CBX_REPORT_INIT;
-        cbx_spec spec = CBX_SPEC_INIT;
         double before = now_ms(), after;
 
-        spec.argv = just_true;
-        if (cbx_run(warden, policy, &spec, &report, &error) < 0)
+        if (cbx_run(warden, policy, spec, &report, &error) < 0)
                 die_callbox("call", &error);
         after = now_ms();
         check(&report);
         return after - before;
+}
+
+double box_true(cbx_warden *warden, cbx_policy *policy)
+{
+        cbx_spec spec = CBX_SPEC_INIT;
+
+        spec.argv = just_true;
+        return box_call(warden, policy, &spec);
 }
 
 static pid_t spawn(void)
@@ -134,12 +140,40 @@ static double run_new_policy(struct contestant *self)
         return ms;
 }
 
+/* A program that has been started and waits for its input; it answers with a result. */
+static double run_warm(struct contestant *self)
+{
+        static const char question[] = "6 * 7";
+        const struct way *way = self->with;
+        cbx_spec spec = CBX_SPEC_INIT;
+
+        spec.argv = (const char *[]){ options.answer, NULL };
+        spec.input = question;
+        spec.input_length = sizeof(question) - 1;
+        spec.result_mode = CBX_RESULT;
+        spec.warm = 1;
+        return box_call(way->warden, way->policy, &spec);
+}
+
+static cbx_policy *answer_policy(void)
+{
+        cbx_error error = CBX_ERROR_INIT;
+        cbx_policy *policy = NULL;
+        char path[PATH_MAX + 8];
+
+        snprintf(path, sizeof(path), "[\"%s\"]", options.answer);
+        if (cbx_policy_set(&policy, "files.read", path, &error) < 0)
+                die_callbox(path, &error);
+        return policy;
+}
+
 void race_call(void)
 {
         cbx_policy *policy = parse_policy("{}");
         struct way ready = { .warden = open_warden(0), .policy = policy },
                    cold = { .warden = open_warden(CBX_NONE), .policy = policy },
-                   fresh = { .warden = open_warden(CBX_NONE) };
+                   fresh = { .warden = open_warden(CBX_NONE) },
+                   warm = { .warden = ready.warden, .policy = answer_policy() };
         struct race race = { .name = "call",
                              .what = "/bin/true, request to report",
                              .rounds = options.rounds,
@@ -147,6 +181,8 @@ void race_call(void)
         struct contestant *bare = race_enter(&race, "posix_spawn", run_spawn, NULL),
                           *first = race_enter(&race, "a box that was ready", run_box, &ready),
                           *second = race_enter(&race, "a box made on demand", run_box, &cold),
+                          *waits = race_enter(&race, "a warm box, its program waiting", run_warm,
+                                              &warm),
                           *bwrap;
 
         race_enter(&race, "the first box of a new policy", run_new_policy, &fresh);
@@ -156,10 +192,12 @@ void race_call(void)
         race_at_most(&race, "a call in a box that was ready, against posix_spawn", first, 1.1,
                      bare);
         race_at_most(&race, "a call in a box made on demand, against posix_spawn", second, 3, bare);
+        race_at_most(&race, "a call in a warm box, against posix_spawn", waits, 0.8, bare);
         race_run(&race);
         cbx_warden_close(ready.warden);
         cbx_warden_close(cold.warden);
         cbx_warden_close(fresh.warden);
+        cbx_policy_unref(warm.policy);
         cbx_policy_unref(policy);
 }
 

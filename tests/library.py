@@ -4,10 +4,15 @@
 import ctypes
 import json
 import os
+import socket
+import subprocess
 from ctypes import POINTER, Structure, byref, c_char, c_char_p, c_double, c_int, c_size_t, c_uint, c_uint64, c_void_p
 
+import harness
+
 CAPTURE, EVENTS, TO_FD, DISCARD = range(4)
-EVENT_NONE, EVENT_OUTPUT, EVENT_ERRORS, EVENT_ENDED = range(4)
+NO_RESULT, RESULT, RESULT_EVENTS = range(3)
+EVENT_NONE, EVENT_OUTPUT, EVENT_ERRORS, EVENT_ENDED, EVENT_RESULT = range(5)
 
 
 class Error(Structure):
@@ -155,6 +160,10 @@ class Call:
             "started_at": report.started_at,
             "setup_time": report.setup_time, "run_time": report.run_time,
         }  # fmt: skip
+        text = c_char_p()
+        self.library.check(self.library.c.cbx_report_print(byref(report), byref(text), byref(error)), error)
+        found["json"] = json.loads(text.value)
+        ctypes.CDLL(None).free(text)
         self.library.c.cbx_report_free(byref(report))
         return found
 
@@ -165,3 +174,29 @@ class Call:
         if self.handle:
             self.library.c.cbx_call_free(self.handle)
         self.handle = None
+
+
+class SharedWarden:
+    """`callbox warden --socket`, as root or as the user, for the time of a with block."""
+
+    def __init__(self, scratch, binary, *options, user=False, **more):
+        self.binary, self.directory = binary, scratch.directory(user)
+        self.path = str(self.directory / "socket")
+        command = [binary, "warden", "--socket", self.path, *options]
+        self.process = subprocess.Popen(harness.as_user(command) if user else command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd="/", **more)
+        if not harness.wait_until(self.listens, 10):
+            raise harness.Failed("the warden does not listen")
+
+    def listens(self):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as peer:
+            return peer.connect_ex(self.path) == 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        harness.end(self.process)
+        self.process.stderr.close()
+
+    def run(self, *command, options=(), user=False, **more):
+        return harness.callbox(["run", "--warden", self.path, *options, "--", *command], binary=self.binary, user=user, cwd="/", **more)

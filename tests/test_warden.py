@@ -27,30 +27,8 @@ LIBRARY = library.Library(str(pathlib.Path(harness.callbox_path()).parent / "lib
 SLOW = harness.SLOW
 
 
-class SharedWarden:
-    """`callbox warden --socket`, as root or as the user, for the time of a with block."""
-
-    def __init__(self, *options, user=False, **more):
-        self.directory = SCRATCH.directory(user)
-        self.path = str(self.directory / "socket")
-        command = [CALLBOX, "warden", "--socket", self.path, *options]
-        self.process = subprocess.Popen(harness.as_user(command) if user else command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd="/", **more)
-        if not harness.wait_until(self.listens, 10 * SLOW):
-            raise Failed("the warden does not listen")
-
-    def listens(self):
-        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as peer:
-            return peer.connect_ex(self.path) == 0
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        harness.end(self.process)
-        self.process.stderr.close()
-
-    def run(self, *command, options=(), user=False, **more):
-        return harness.callbox(["run", "--warden", self.path, *options, "--", *command], binary=CALLBOX, user=user, cwd="/", **more)
+def SharedWarden(*options, **more):
+    return library.SharedWarden(SCRATCH, CALLBOX, *options, **more)
 
 
 def own_warden(**options):

@@ -68,7 +68,7 @@ static int begin(struct input *input, int source, const char *data, size_t lengt
 
 int input_open(struct input *input, int source, const char *data, size_t length)
 {
-        int pipe[2], r = begin(input, source, data, length);
+        int pipe[2] = { -1, -1 }, r = begin(input, source, data, length);
 
         if (r < 0)
                 return r;

@@ -21,17 +21,15 @@ void pool_box_drop(struct pool_box *box)
 /* The oldest box; where it has to be a fresh one, the oldest in which nothing runs. */
 static struct pool_box *take_first(struct pool *pool, bool fresh)
 {
-        struct pool_box *box;
+        struct pool_box *box = STAILQ_FIRST(&pool->boxes);
 
-        STAILQ_FOREACH(box, &pool->boxes, link)
-        {
-                if (fresh && box->prepared.running)
-                        continue;
+        while (box && fresh && box->prepared.running)
+                box = STAILQ_NEXT(box, link);
+        if (box) {
                 STAILQ_REMOVE(&pool->boxes, box, pool_box, link);
                 pool->n_boxes--;
-                return box;
         }
-        return NULL;
+        return box;
 }
 
 void pool_drop_boxes(struct pool *pool, unsigned left)

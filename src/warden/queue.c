@@ -16,13 +16,12 @@
 static struct bound *find_bound(struct client *client, uint64_t key)
 {
         size_t row = (size_t)(hash_bytes(HASH_INIT, &key, sizeof(key)) % SERVER_BOUNDS);
-        struct bound *bound;
+        struct bound *bound = LIST_FIRST(&client->bounds[row]);
 
-        LIST_FOREACH(bound, &client->bounds[row], link)
-        {
-                if (bound->key == key)
-                        return bound;
-        }
+        while (bound && bound->key != key)
+                bound = LIST_NEXT(bound, link);
+        if (bound)
+                return bound;
         bound = calloc(1, sizeof(*bound));
         if (!bound)
                 return NULL;

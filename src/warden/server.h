@@ -47,6 +47,8 @@ struct bound {
         LIST_ENTRY(bound) link;
 };
 
+LIST_HEAD(bounds, bound);
+
 /* One call of a client's, from request to the end of its box (job.c). */
 struct job {
         struct client *client;
@@ -91,7 +93,7 @@ struct client {
         struct jobs queue, running;
         unsigned n_queued, n_running;
         uint64_t serial; /* of the last call */
-        LIST_HEAD(, bound) bounds[SERVER_BOUNDS];
+        struct bounds bounds[SERVER_BOUNDS];
         TAILQ_ENTRY(client) link;
 };
 

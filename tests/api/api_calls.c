@@ -301,6 +301,7 @@ static void limits(struct api *api)
         LOOSEN(open_files_limit, 65, "open_files");
         LOOSEN(output_limit, 2 * MIB, "output");
         LOOSEN(capture_limit, MIB, "capture");
+        LOOSEN(result_limit, 17 * MIB, "result");
 #undef LOOSEN
 }
 

@@ -18,12 +18,19 @@ static void size_of_spec(struct api *api)
         } newer = { .known = CBX_SPEC_INIT };
 
         api->spec.argv = echo;
-        api->spec.size = sizeof(cbx_spec) - 1;
+        api->spec.size = offsetof(cbx_spec, result_mode) - 1;
         api_refused(api, cbx_run(api->warden, api->policy, &api->spec, &api->report, &api->error),
                     -EINVAL, "cbx_spec");
         api->spec.size = 0;
         EQUAL(cbx_run(api->warden, api->policy, &api->spec, &api->report, &api->error), -EINVAL);
         HAS(api->error.text, "INIT");
+
+        /* The first version of it: what lies behind is not looked at. */
+        api->spec.size = offsetof(cbx_spec, result_mode);
+        memset((char *)&api->spec + api->spec.size, 0x5a, sizeof(cbx_spec) - api->spec.size);
+        EQUAL(cbx_run(api->warden, api->policy, &api->spec, &api->report, &api->error), 0);
+        SAME_TEXT(api->report.output.data, "hello\n");
+        cbx_report_free(&api->report);
 
         newer.known.size = sizeof(newer);
         newer.known.argv = echo;
@@ -99,7 +106,7 @@ static void size_of_report(struct api *api)
 
         api->spec.argv = echo;
         call = api_start(api);
-        newer.known.size = sizeof(cbx_report) - 1;
+        newer.known.size = offsetof(cbx_report, result) - 1;
         api_refused(api, cbx_wait(call, &newer.known, &api->error), -EINVAL, "report");
         newer.known.size = sizeof(newer);
         memset(newer.tail, 1, TAIL);
@@ -113,6 +120,26 @@ static void size_of_report(struct api *api)
         CHECK(is_zero(newer.tail) && !newer.known.text && !newer.known.owner);
         cbx_report_free(&newer.known); /* once more does no harm */
         cbx_call_free(call);
+}
+
+/* The first version had no result: nothing is written where it would be. */
+static void size_of_first_report(struct api *api)
+{
+        cbx_report report = CBX_REPORT_INIT;
+        size_t size = offsetof(cbx_report, result);
+
+        report.size = size;
+        memset(&report.result, 0x5a, sizeof(report.result));
+        api->spec.shell = "echo hello; echo 1 >&3";
+        api->spec.result_mode = CBX_RESULT;
+        EQUAL(cbx_run(api->warden, api->policy, &api->spec, &report, &api->error), 0);
+        EQUAL(report.size, size);
+        EQUAL(report.reason, CBX_EXITED);
+        SAME_TEXT(report.output.data, "hello\n");
+        EQUAL(report.result.length, 0x5a5a5a5a5a5a5a5a);
+        cbx_report_free(&report);
+        EQUAL(report.size, size);
+        CHECK(!report.owner && !report.text && report.result.total == 0x5a5a5a5a5a5a5a5a);
 }
 
 /* ---- Specs ---- */
@@ -148,6 +175,7 @@ static void bad_specs(struct api *api)
         REFUSE(environment, no_name, "environment");
         REFUSE(input_mode, 9, "input_mode");
         REFUSE(output_mode, -1, "output_mode");
+        REFUSE(result_mode, 3, "result_mode");
         REFUSE(errors_mode, 99, "errors_mode");
         REFUSE(input_length, 5, "input");
 #undef REFUSE
@@ -318,6 +346,7 @@ const struct api_test structs_tests[] = {
         { "cbx_warden_options of another size", size_of_warden_options },
         { "a cbx_event of another size", size_of_event },
         { "a cbx_report of another size", size_of_report },
+        { "a cbx_report of the first version", size_of_first_report },
         { "specs that are refused", bad_specs },
         { "a report that is refused", bad_report },
         { "arguments that are too long", long_arguments },

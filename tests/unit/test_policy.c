@@ -46,6 +46,7 @@ static void an_empty_object_is_the_safe_default(void **state)
         assert_int_equal(p->limits.tmp_size, 64 * MIB);
         assert_int_equal(p->limits.output, 0);
         assert_int_equal(p->limits.capture, 100 * KIB);
+        assert_int_equal(p->limits.result, 16 * MIB);
         assert_null(p->syscalls_allow[0]);
         assert_null(p->syscalls_deny[0]);
         assert_int_equal(p->refusal, POLICY_REFUSE_ERRNO);
@@ -274,6 +275,8 @@ static const struct refusal refusals[] = {
         { LIMIT("\"open_files\":9999999"), "limits.open_files", "at most 1048576" },
         { LIMIT("\"tmp_size\":null"), "limits.tmp_size", "cannot be without" },
         { LIMIT("\"capture\":\"2G\""), "limits.capture", "at most 1G" },
+        { LIMIT("\"result\":\"2G\""), "limits.result", "at most 1G" },
+        { LIMIT("\"result\":null"), "limits.result", "without a limit" },
         /* System calls. */
         { "{\"syscalls\":{\"allow\":[\"Ptrace\"]}}", "syscalls.allow[0]", "not the name" },
         { "{\"syscalls\":{\"deny\":[\"\"]}}", "syscalls.deny[0]", "not the name" },
@@ -449,8 +452,8 @@ static void printed_policies_are_pleasant_to_read(void **state)
 {
         static const char *const lines[] = {
                 "\n  \"version\": 1,",   "\"wall\": 0.1,",        "\"cpu\": null,",
-                "\"memory\": \"512M\",", "\"file_size\": \"1G\"", "\"capture\": \"100K\"\n",
-                "\"output\": 1025,",     "\"network\": \"none\"",
+                "\"memory\": \"512M\",", "\"file_size\": \"1G\"", "\"capture\": \"100K\",",
+                "\"output\": 1025,",     "\"network\": \"none\"", "\"result\": \"16M\"\n",
         };
         _cleanup_policy_ cbx_policy *p = parse("{\"limits\":{\"wall\":0.1,\"output\":1025}}");
         _cleanup_free_ char *text = NULL;
@@ -550,6 +553,7 @@ static void a_call_can_only_tighten_limits(void **state)
                 { "{\"memory\":null}", "spec.memory" },
                 { "{\"processes\":null}", "spec.processes" },
                 { "{\"capture\":\"101K\"}", "spec.capture" },
+                { "{\"result\":\"17M\"}", "spec.result" },
                 { "{\"wal\":1}", "spec.wal" },
         };
 
