@@ -15,7 +15,8 @@
  * time takes from it: a node, an element, a comparison, a move of a regular expression. It has a
  * depth, which bounds the stack. Where a bound is reached the answer is -E2BIG, never "valid".
  *
- *   schema_compile.c    documents, subschemas, and how they are found
+ *   schema_document.c   documents and dialects; the way from JSON to a schema
+ *   schema_compile.c    subschemas, and how they are found; schema_memory.c: where they live
  *   schema_keywords.c   what the value of each keyword must be; the table of keywords
  *   schema_ref.c        names of schemas, references, loops of references
  *   schema_uri.c        how a relative name is joined with its base
@@ -40,6 +41,7 @@
 #define SCHEMA_SUBSCHEMAS_MAX 20000   /* in all documents that a schema takes together */
 #define SCHEMA_NESTING_MAX 640        /* subschemas that are being checked inside each other */
 #define SCHEMA_STEPS_MAX 50000000     /* of one pass over a value */
+#define SCHEMA_URI_MAX 2048           /* bytes of the full name of a schema */
 #define SCHEMA_PATTERN_MAX 8192       /* bytes of a regular expression */
 #define SCHEMA_PATTERN_HEAP_KIB 16384 /* what a match may hold to be able to go back */
 #define SCHEMA_MISTAKES_MAX 32        /* that are listed */

@@ -15,6 +15,11 @@ int check_spend(struct check *check, uint64_t steps)
         return 0;
 }
 
+bool check_is_over(const struct check *check, int result)
+{
+        return result < 0 || (result > 0 && (!check->list || check->list->cut));
+}
+
 /* ---- Marks ---- */
 
 static size_t words_for(size_t n)
@@ -60,10 +65,8 @@ static int check_rules(const struct frame *frame)
                     (rule->keyword->last && result != 0))
                         continue;
                 r = rule->keyword->check(frame, rule);
-                if (r < 0)
+                if (check_is_over(frame->check, r))
                         return r;
-                if (r > 0 && (!frame->check->list || mistakes_enough(frame->check)))
-                        return 1;
                 result |= r;
         }
         return result;
@@ -78,7 +81,7 @@ static int check_with_own_marks(struct frame *frame)
 
         if (r < 0)
                 return r;
-        r = check_spend(frame->check, own.n / 64);
+        r = check_spend(frame->check, own.n / BYTES_PER_STEP);
         if (r < 0)
                 return r;
         frame->marks = &own;

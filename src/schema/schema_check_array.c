@@ -31,12 +31,6 @@ static int check_item(const struct frame *frame, const struct node *node, size_t
         return check_node(frame->check, node, json_array_get(frame->instance, i), &place, NULL);
 }
 
-/* Whether there is nothing more to find out. */
-static bool is_over(const struct frame *frame, int r)
-{
-        return r < 0 || (r > 0 && (!frame->check->list || mistakes_enough(frame->check)));
-}
-
 int check_prefix_items(const struct frame *frame, const struct rule *rule)
 {
         size_t n = MIN(json_array_size(frame->instance), rule->n_nodes);
@@ -45,7 +39,7 @@ int check_prefix_items(const struct frame *frame, const struct rule *rule)
         for (size_t i = 0; i < n; i++) {
                 int r = check_item(frame, rule->nodes[i], i);
 
-                if (is_over(frame, r))
+                if (check_is_over(frame->check, r))
                         return r;
                 result |= r;
         }
@@ -64,7 +58,7 @@ int check_items(const struct frame *frame, const struct rule *rule)
         for (size_t i = first; i < n; i++) {
                 int r = check_item(frame, rule->nodes[0], i);
 
-                if (is_over(frame, r))
+                if (check_is_over(frame->check, r))
                         return r;
                 result |= r;
         }
@@ -84,7 +78,7 @@ int check_unevaluated_items(const struct frame *frame, const struct rule *rule)
                 r = rule->nodes[0]->never
                             ? mistake(frame, "unevaluatedItems", "item %zu is one too many", i)
                             : check_item(frame, rule->nodes[0], i);
-                if (is_over(frame, r))
+                if (check_is_over(frame->check, r))
                         return r;
                 result |= r;
                 marks_set(frame->marks, i);

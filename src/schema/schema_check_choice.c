@@ -7,11 +7,6 @@
 
 #include "schema/schema_parts.h"
 
-static bool is_over(const struct frame *frame, int r)
-{
-        return r < 0 || (r > 0 && (!frame->check->list || mistakes_enough(frame->check)));
-}
-
 /* ---- References ---- */
 
 int check_ref(const struct frame *frame, const struct rule *rule)
@@ -47,7 +42,7 @@ int check_all_of(const struct frame *frame, const struct rule *rule)
                 int r = check_node(frame->check, rule->nodes[i], frame->instance, frame->at,
                                    frame->marks);
 
-                if (is_over(frame, r))
+                if (check_is_over(frame->check, r))
                         return r;
                 result |= r;
         }
@@ -75,7 +70,7 @@ static int try_branch(const struct frame *frame, const struct node *node)
                 return check_node(frame->check, node, frame->instance, frame->at, NULL);
         r = marks_init(&own, frame->instance);
         if (r == 0)
-                r = check_spend(frame->check, own.n / 64);
+                r = check_spend(frame->check, own.n / BYTES_PER_STEP);
         if (r == 0)
                 r = check_node(frame->check, node, frame->instance, frame->at, &own);
         if (r == 0)

@@ -7,9 +7,9 @@
 
 #define NAMES_LISTED 12 /* known names that are told where none is near */
 
-static bool is_over(const struct frame *frame, int r)
+static int spend_on_name(const struct frame *frame, size_t length)
 {
-        return r < 0 || (r > 0 && (!frame->check->list || mistakes_enough(frame->check)));
+        return check_spend(frame->check, 1 + length / BYTES_PER_STEP);
 }
 
 /* ---- Sizes ---- */
@@ -37,22 +37,22 @@ int check_min_properties(const struct frame *frame, const struct rule *rule)
 
 int check_required(const struct frame *frame, const struct rule *rule)
 {
-        int result = check_spend(frame->check, json_array_size(rule->value));
+        int result = 0;
         size_t i;
         json_t *name;
 
-        if (result < 0)
-                return result;
         json_array_foreach((json_t *)rule->value, i, name)
         {
                 struct quote quote;
-                int r;
+                int r = spend_on_name(frame, json_string_length(name));
 
+                if (r < 0)
+                        return r;
                 if (json_object_get(frame->instance, json_string_value(name)))
                         continue;
                 r = mistake(frame, "required", "the property '%s' is missing",
                             quote_name(json_string_value(name), &quote));
-                if (is_over(frame, r))
+                if (check_is_over(frame->check, r))
                         return r;
                 result |= r;
         }
@@ -61,24 +61,24 @@ int check_required(const struct frame *frame, const struct rule *rule)
 
 static int check_dependents(const struct frame *frame, const char *cause, const json_t *names)
 {
-        int result = check_spend(frame->check, 1 + json_array_size(names));
+        int result = 0;
         size_t i;
         json_t *name;
 
-        if (result < 0)
-                return result;
         json_array_foreach((json_t *)names, i, name)
         {
                 struct quote missing, there;
-                int r;
+                int r = spend_on_name(frame, json_string_length(name));
 
+                if (r < 0)
+                        return r;
                 if (json_object_get(frame->instance, json_string_value(name)))
                         continue;
                 r = mistake(frame, "dependentRequired",
                             "the property '%s' is missing; it must be there because '%s' is",
                             quote_name(json_string_value(name), &missing),
                             quote_name(cause, &there));
-                if (is_over(frame, r))
+                if (check_is_over(frame->check, r))
                         return r;
                 result |= r;
         }
@@ -93,11 +93,11 @@ int check_dependent_required(const struct frame *frame, const struct rule *rule)
 
         json_object_foreach((json_t *)rule->value, cause, names)
         {
-                int r = check_spend(frame->check, 1);
+                int r = spend_on_name(frame, strlen(cause));
 
                 if (r == 0 && json_object_get(frame->instance, cause))
                         r = check_dependents(frame, cause, names);
-                if (is_over(frame, r))
+                if (check_is_over(frame->check, r))
                         return r;
                 result |= r;
         }
@@ -112,12 +112,12 @@ int check_dependent_schemas(const struct frame *frame, const struct rule *rule)
 
         json_object_foreach((json_t *)rule->names, cause, number)
         {
-                int r = check_spend(frame->check, 1);
+                int r = spend_on_name(frame, strlen(cause));
 
                 if (r == 0 && json_object_get(frame->instance, cause))
                         r = check_node(frame->check, rule->nodes[json_integer_value(number)],
                                        frame->instance, frame->at, frame->marks);
-                if (is_over(frame, r))
+                if (check_is_over(frame->check, r))
                         return r;
                 result |= r;
         }
@@ -159,14 +159,27 @@ static int tell_unknown(const struct frame *frame, const char *keyword, const ch
         _cleanup_buffer_ struct buffer suggestion = BUFFER_INIT;
         const struct rule *properties = frame->node->properties;
         struct quote quote;
+        int r;
 
         if (!frame->check->list)
                 return 1;
-        if (buffer_add(&suggestion, "", 0) < 0 ||
-            (properties && suggest(properties->names, name, &suggestion) < 0))
-                return -ENOMEM;
+        r = buffer_add(&suggestion, "", 0);
+        if (r == 0 && properties)
+                r = check_spend(frame->check, STEPS_PER_WORD * properties->n_nodes);
+        if (r == 0 && properties)
+                r = suggest(properties->names, name, &suggestion);
+        if (r < 0)
+                return r;
         return mistake(frame, keyword, "the property '%s' is not known here%s",
                        quote_name(name, &quote), suggestion.data);
+}
+
+static int tell_forbidden(const struct frame *frame, const char *keyword, const char *name)
+{
+        struct quote quote;
+
+        return mistake(frame, keyword, "the property '%s' is not allowed here",
+                       quote_name(name, &quote));
 }
 
 /* ---- Properties by name, by pattern, and the rest: one walk for all three ---- */
@@ -176,13 +189,11 @@ static int check_value(const struct frame *frame, const struct node *node, const
                        const char *name, const json_t *value)
 {
         struct place place = { .parent = frame->at, .key = name };
-        struct quote quote;
 
         if (!node->never)
                 return check_node(frame->check, node, value, &place, NULL);
         if (strcmp(keyword, "properties") == 0 || strcmp(keyword, "patternProperties") == 0)
-                return mistake(frame, keyword, "the property '%s' is not allowed here",
-                               quote_name(name, &quote));
+                return tell_forbidden(frame, keyword, name);
         return tell_unknown(frame, keyword, name);
 }
 
@@ -199,7 +210,7 @@ static int check_known(const struct frame *frame, const char *name, const json_t
                 *known = true;
                 result = check_value(frame, named->nodes[json_integer_value(number)], "properties",
                                      name, value);
-                if (is_over(frame, result))
+                if (check_is_over(frame->check, result))
                         return result;
         }
         for (size_t i = 0; patterns && i < patterns->n_nodes; i++) {
@@ -210,7 +221,7 @@ static int check_known(const struct frame *frame, const char *name, const json_t
                         continue;
                 *known = true;
                 r = check_value(frame, patterns->nodes[i], "patternProperties", name, value);
-                if (is_over(frame, r))
+                if (check_is_over(frame->check, r))
                         return r;
                 result |= r;
         }
@@ -233,7 +244,7 @@ int check_members(const struct frame *frame, const struct rule *rule)
         json_object_foreach((json_t *)frame->instance, name, value)
         {
                 bool known = false;
-                int r = check_spend(frame->check, 1);
+                int r = spend_on_name(frame, strlen(name));
 
                 if (r == 0)
                         r = check_known(frame, name, value, &known);
@@ -242,7 +253,7 @@ int check_members(const struct frame *frame, const struct rule *rule)
                         r = check_value(frame, node->additional->nodes[0], "additionalProperties",
                                         name, value);
                 }
-                if (is_over(frame, r))
+                if (check_is_over(frame->check, r))
                         return r;
                 result |= r;
                 if (known)
@@ -266,7 +277,7 @@ int check_unevaluated_properties(const struct frame *frame, const struct rule *r
                 if (r == 0 && !marks_has(frame->marks, i))
                         r = check_value(frame, rule->nodes[0], "unevaluatedProperties", name,
                                         value);
-                if (is_over(frame, r))
+                if (check_is_over(frame->check, r))
                         return r;
                 result |= r;
                 marks_set(frame->marks, i++);
@@ -292,8 +303,10 @@ static int check_name(const struct frame *frame, const struct node *node, const 
         _cleanup_schema_mistakes_ struct schema_mistakes found = SCHEMA_MISTAKES_INIT;
         _cleanup_value_ json_t *text = json_string(name);
         struct schema_mistakes *list = frame->check->list;
-        int r;
+        int r = spend_on_name(frame, strlen(name));
 
+        if (r < 0)
+                return r;
         if (!text)
                 return -ENOMEM;
         frame->check->list = list ? &found : NULL;
@@ -312,7 +325,7 @@ int check_property_names(const struct frame *frame, const struct rule *rule)
         {
                 int r = check_name(frame, rule->nodes[0], name);
 
-                if (is_over(frame, r))
+                if (check_is_over(frame->check, r))
                         return r;
                 result |= r;
         }

@@ -84,11 +84,11 @@ int check_enum(const struct frame *frame, const struct rule *rule)
         const char *nearest;
         json_t *value;
         size_t i;
+        int r;
 
         json_array_foreach((json_t *)rule->value, i, value)
         {
-                int r = value_equal(frame->check, value, frame->instance);
-
+                r = value_equal(frame->check, value, frame->instance);
                 if (r <= 0)
                         return r;
         }
@@ -96,6 +96,9 @@ int check_enum(const struct frame *frame, const struct rule *rule)
                 return 1;
         if (list_values(rule->value, &values) < 0)
                 return -ENOMEM;
+        r = check_spend(frame->check, STEPS_PER_WORD * json_array_size(rule->value));
+        if (r < 0)
+                return r;
         nearest = nearest_value(rule->value, frame->instance);
         if (nearest)
                 return mistake(frame, "enum", "must be one of %s, is %s; did you mean \"%s\"?",
@@ -176,7 +179,7 @@ static int wrong_length(const struct frame *frame, const struct rule *rule, cons
 
 static int read_length(const struct frame *frame, size_t *ret)
 {
-        int r = check_spend(frame->check, json_string_length(frame->instance) / 64);
+        int r = check_spend(frame->check, json_string_length(frame->instance) / BYTES_PER_STEP);
 
         if (r == 0)
                 *ret = value_length(frame->instance);
@@ -208,6 +211,5 @@ int check_pattern(const struct frame *frame, const struct rule *rule)
         if (r <= 0)
                 return r;
         return mistake(frame, "pattern", "must match the pattern %s, is %s",
-                       quote_name(json_string_value(rule->value), &pattern),
-                       quote_value(frame->instance, &found));
+                       quote_value(rule->value, &pattern), quote_value(frame->instance, &found));
 }

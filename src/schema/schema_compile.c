@@ -11,70 +11,6 @@
 
 #include "schema/schema_parts.h"
 
-/* ---- Memory ---- */
-
-#define CHUNK_SIZE 16384
-
-struct chunk {
-        struct chunk *next;
-        size_t used, size;
-        max_align_t data[];
-};
-
-void *schema_alloc(struct schema *schema, size_t size)
-{
-        struct chunk *chunk = schema->chunks;
-        void *memory;
-
-        if (size > SIZE_MAX / 2)
-                return NULL;
-        size = (MAX(size, (size_t)1) + sizeof(max_align_t) - 1) / sizeof(max_align_t) *
-               sizeof(max_align_t);
-        if (!chunk || chunk->size - chunk->used < size) {
-                size_t room = MAX(size, (size_t)CHUNK_SIZE);
-
-                chunk = calloc(1, sizeof(*chunk) + room);
-                if (!chunk)
-                        return NULL;
-                *chunk = (struct chunk){ .next = schema->chunks, .size = room };
-                schema->chunks = chunk;
-        }
-        memory = (char *)chunk->data + chunk->used;
-        chunk->used += size;
-        return memory;
-}
-
-char *schema_copy(struct schema *schema, const char *text, size_t length)
-{
-        char *copy = schema_alloc(schema, length + 1);
-
-        if (copy && length > 0)
-                memcpy(copy, text, length);
-        return copy;
-}
-
-int schema_hold(struct schema *schema, json_t *value)
-{
-        return value && json_array_append_new(schema->held, value) == 0 ? 0 : -ENOMEM;
-}
-
-struct schema *schema_free(struct schema *schema)
-{
-        if (!schema)
-                return NULL;
-        regex_free_all(schema->regexes);
-        json_decref(schema->held);
-        while (schema->chunks) {
-                struct chunk *next = schema->chunks->next;
-
-                free(schema->chunks);
-                schema->chunks = next;
-        }
-        free(schema->nodes);
-        free(schema);
-        return NULL;
-}
-
 /* ---- Refusals ---- */
 
 void compile_set_refusal(struct compiler *compiler, const struct resource *resource,
@@ -200,8 +136,8 @@ static int add_node(struct compiler *compiler, const json_t *json, const struct 
 }
 
 /* $schema, where a resource begins. */
-static int read_dialect(struct compiler *compiler, const json_t *json, struct resource *resource,
-                        const struct place *at)
+int compile_read_dialect(struct compiler *compiler, const json_t *json, struct resource *resource,
+                         const struct place *at)
 {
         const json_t *dialect = json_object_get(json, "$schema");
         const struct place *here;
@@ -211,7 +147,7 @@ static int read_dialect(struct compiler *compiler, const json_t *json, struct re
         here = compile_place(compiler, at, "$schema", 0);
         if (!here)
                 return -ENOMEM;
-        if (!json_is_string(dialect))
+        if (!value_is_text(dialect))
                 return compile_refuse(compiler, resource, here, "$schema must be a string");
         return compile_dialect(compiler, resource, here, json_string_value(dialect),
                                &resource->vocabularies);
@@ -231,11 +167,14 @@ static int read_id(struct compiler *compiler, struct node *node)
         resource = schema_alloc(compiler->schema, sizeof(*resource));
         if (!here || !resource)
                 return -ENOMEM;
-        if (!json_is_string(id))
+        if (!value_is_text(id))
                 return compile_refuse(compiler, outer, here, "$id must be a string");
         uri = uri_join(outer->uri, json_string_value(id));
         if (!uri)
                 return -ENOMEM;
+        if (strlen(uri) > SCHEMA_URI_MAX)
+                return compile_refuse(compiler, outer, here, "$id is longer than %d bytes",
+                                      SCHEMA_URI_MAX);
         fragment = strchr(uri, '#');
         if (fragment && fragment[1] != '\0')
                 return compile_refuse(compiler, outer, here, "$id may not have a fragment");
@@ -263,7 +202,7 @@ static int read_anchor(struct compiler *compiler, struct node *node, const char 
         here = compile_place(compiler, node->at, keyword, 0);
         if (!here)
                 return -ENOMEM;
-        if (!json_is_string(name))
+        if (!value_is_text(name))
                 return compile_refuse(compiler, node->resource, here, "%s must be a string",
                                       keyword);
         return ref_name_anchor(compiler, (struct resource *)node->resource, json_string_value(name),
@@ -326,7 +265,7 @@ int compile_node(struct compiler *compiler, const json_t *json, const struct res
                 r = read_id(compiler, node);
                 if (r < 0)
                         return r;
-                r = read_dialect(compiler, json, (struct resource *)node->resource, at);
+                r = compile_read_dialect(compiler, json, (struct resource *)node->resource, at);
                 if (r < 0)
                         return r;
         }
@@ -337,175 +276,4 @@ int compile_node(struct compiler *compiler, const json_t *json, const struct res
         if (r < 0)
                 return r;
         return read_keywords(compiler, node);
-}
-
-/* ---- Documents ---- */
-
-int compile_find_document(struct compiler *compiler, const char *uri, const json_t **ret)
-{
-        const char *text = meta_text(uri);
-        json_t *json;
-
-        *ret = NULL;
-        for (size_t i = 0; compiler->known && i < compiler->known->n; i++)
-                if (strcmp(compiler->known->items[i].uri, uri) == 0) {
-                        *ret = compiler->known->items[i].json;
-                        return 0;
-                }
-        if (!text)
-                return 0;
-        json = json_loads(text, 0, NULL);
-        if (schema_hold(compiler->schema, json) < 0)
-                return -ENOMEM;
-        *ret = json;
-        return 0;
-}
-
-static const struct {
-        const char *name;
-        enum vocabulary vocabulary;
-} vocabularies[] = {
-        { "core", VOCABULARY_CORE },
-        { "applicator", VOCABULARY_APPLICATOR },
-        { "unevaluated", VOCABULARY_UNEVALUATED },
-        { "validation", VOCABULARY_VALIDATION },
-        { "meta-data", VOCABULARY_META_DATA },
-        { "format-annotation", VOCABULARY_FORMAT },
-        { "content", VOCABULARY_CONTENT },
-};
-
-static unsigned find_vocabulary(const char *uri)
-{
-        const size_t length = strlen(META_VOCABULARIES);
-
-        for (size_t i = 0; i < ARRAY_SIZE(vocabularies); i++)
-                if (strncmp(uri, META_VOCABULARIES, length) == 0 &&
-                    strcmp(uri + length, vocabularies[i].name) == 0)
-                        return vocabularies[i].vocabulary;
-        return 0;
-}
-
-int compile_dialect(struct compiler *compiler, const struct resource *resource,
-                    const struct place *at, const char *uri, unsigned *ret)
-{
-        const json_t *document, *list, *required;
-        unsigned found = VOCABULARY_CORE;
-        const char *name;
-        int r;
-
-        if (strcmp(uri, META_DIALECT) == 0 || strcmp(uri, META_DIALECT "#") == 0) {
-                *ret = VOCABULARY_ALL;
-                return 0;
-        }
-        r = compile_find_document(compiler, uri, &document);
-        if (r < 0)
-                return r;
-        if (!document) {
-                r = compile_refuse(compiler, resource, at, "the dialect \"%.128s\" is not known",
-                                   uri);
-                error_hint(compiler->error, "write \"%s\", or leave $schema out", META_DIALECT);
-                return r;
-        }
-        list = json_object_get(document, "$vocabulary");
-        if (!list) {
-                *ret = VOCABULARY_ALL;
-                return 0;
-        }
-        json_object_foreach((json_t *)list, name, required)
-        {
-                unsigned one = find_vocabulary(name);
-
-                if (one == 0 && json_is_true(required))
-                        return compile_refuse(
-                                compiler, resource, at,
-                                "the dialect \"%.128s\" needs the vocabulary \"%.128s\", "
-                                "which is not known",
-                                uri, name);
-                found |= one;
-        }
-        *ret = found;
-        return 0;
-}
-
-int compile_document(struct compiler *compiler, const char *uri, const json_t *json,
-                     const struct node **ret)
-{
-        struct resource *resource = schema_alloc(compiler->schema, sizeof(*resource));
-        json_t *copy;
-        int r;
-
-        if (!resource)
-                return -ENOMEM;
-        *resource = (struct resource){ .uri = "", .vocabularies = VOCABULARY_ALL };
-        if (uri) {
-                resource->document = schema_copy(compiler->schema, uri, strlen(uri));
-                resource->uri = resource->document;
-                if (!resource->uri)
-                        return -ENOMEM;
-        }
-        if (value_is_deeper(json, SCHEMA_DEPTH_MAX))
-                return compile_refuse(compiler, resource, NULL, "nested more than %d deep",
-                                      SCHEMA_DEPTH_MAX);
-        copy = json_deep_copy(json);
-        r = schema_hold(compiler->schema, copy);
-        if (r < 0)
-                return r;
-        r = read_dialect(compiler, copy, resource, NULL);
-        if (r < 0)
-                return r;
-        /* The name by which it was asked for is good before and after it says its own. */
-        json_object_set_new(compiler->names, resource->uri,
-                            json_integer((json_int_t)compiler->schema->n_nodes));
-        return compile_node(compiler, copy, resource, NULL, ret);
-}
-
-static void compiler_clear(struct compiler *compiler)
-{
-        json_decref(compiler->names);
-        free(compiler->pending);
-        free(compiler->by_json);
-}
-
-static int compile(struct compiler *compiler, const json_t *document)
-{
-        const struct node *root;
-        int r;
-
-        compiler->names = json_object();
-        compiler->schema->held = json_array();
-        if (!compiler->names || !compiler->schema->held)
-                return -ENOMEM;
-        r = compile_document(compiler, NULL, document, &root);
-        if (r < 0)
-                return r;
-        compiler->schema->root = compiler->schema->nodes[root->number];
-        r = ref_resolve_all(compiler);
-        if (r < 0)
-                return r;
-        return ref_refuse_loops(compiler);
-}
-
-int schema_compile_with(const json_t *document, const struct schema_documents *known,
-                        struct schema **ret, cbx_error *error)
-{
-        _cleanup_schema_ struct schema *schema = calloc(1, sizeof(*schema));
-        _cleanup_(compiler_clear) struct compiler compiler = { .schema = schema,
-                                                               .known = known,
-                                                               .error = error };
-        int r;
-
-        if (!schema)
-                return error_oom(error);
-        r = compile(&compiler, document);
-        if (r == -ENOMEM)
-                return error_oom(error);
-        if (r < 0)
-                return r;
-        *ret = TAKE_PTR(schema);
-        return 0;
-}
-
-int schema_compile(const json_t *document, struct schema **ret, cbx_error *error)
-{
-        return schema_compile_with(document, NULL, ret, error);
 }

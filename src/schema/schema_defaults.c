@@ -11,13 +11,44 @@ struct filling {
 
 static int fill(struct filling *filling, const struct node *node, json_t *instance);
 
+/* Whether what its subschemas say holds without a condition. */
+static bool takes_in(const struct rule *rule)
+{
+        return rule->keyword->check == check_ref || rule->keyword->check == check_all_of;
+}
+
+/* The default of a node, or of what it takes in. Ends: a loop of these is refused by the compiler.
+ */
+static int find_default(struct filling *filling, const struct node *node, const json_t **ret)
+{
+        int r = check_spend(&filling->check, 1);
+
+        *ret = json_object_get(node->json, "default");
+        if (filling->check.nesting == SCHEMA_NESTING_MAX)
+                return -E2BIG;
+        filling->check.nesting++;
+        for (size_t i = 0; r == 0 && !*ret && i < node->n_rules; i++) {
+                const struct rule *rule = &node->rules[i];
+
+                if (!takes_in(rule))
+                        continue;
+                for (size_t j = 0; r == 0 && !*ret && j < rule->n_nodes; j++)
+                        r = find_default(filling, rule->nodes[j], ret);
+        }
+        filling->check.nesting--;
+        return r;
+}
+
 /* A default goes in only once; what it lacks itself is filled in after that. */
 static int fill_property(struct filling *filling, const struct node *node, const char *name,
                          json_t *object)
 {
-        const json_t *value = json_object_get(node->json, "default");
         json_t *there = json_object_get(object, name);
+        const json_t *value = NULL;
+        int r = there ? 0 : find_default(filling, node, &value);
 
+        if (r < 0)
+                return r;
         if (!there && value) {
                 if (filling->added == INT_MAX ||
                     json_object_set_new(object, name, json_deep_copy(value)) < 0)
@@ -53,7 +84,7 @@ static int fill_by_rule(struct filling *filling, const struct node *node, const 
 
         if (rule == node->properties)
                 return fill_properties(filling, rule, instance);
-        if (rule->keyword->check != check_ref && rule->keyword->check != check_all_of)
+        if (!takes_in(rule))
                 return 0;
         for (size_t i = 0; r == 0 && i < rule->n_nodes; i++)
                 r = fill(filling, rule->nodes[i], instance);

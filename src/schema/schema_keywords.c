@@ -95,7 +95,7 @@ static int check_names(struct compiler *compiler, struct node *node, struct rule
                 return refuse_value(compiler, node, rule, at, "an array of names");
         json_array_foreach((json_t *)list, i, name)
         {
-                if (!json_is_string(name))
+                if (!value_is_text(name))
                         return refuse_value(compiler, node, rule, at, "an array of names");
                 if (json_object_get(seen, json_string_value(name)))
                         return compile_refuse(compiler, node->resource, at,
@@ -148,7 +148,7 @@ static int compile_one_type(struct compiler *compiler, struct node *node, struct
 {
         int r;
 
-        for (size_t i = 0; json_is_string(name) && i < ARRAY_SIZE(types); i++)
+        for (size_t i = 0; value_is_text(name) && i < ARRAY_SIZE(types); i++)
                 if (strcmp(types[i].name, json_string_value(name)) == 0) {
                         if (rule->count & types[i].types)
                                 return compile_refuse(compiler, node->resource, at,
@@ -157,7 +157,7 @@ static int compile_one_type(struct compiler *compiler, struct node *node, struct
                         rule->count |= types[i].types;
                         return 0;
                 }
-        if (json_is_string(name))
+        if (value_is_text(name))
                 r = compile_refuse(compiler, node->resource, at, "there is no type \"%.64s\"",
                                    json_string_value(name));
         else
@@ -320,10 +320,10 @@ static int compile_pattern_object(struct compiler *compiler, struct node *node, 
 static int compile_reference(struct compiler *compiler, struct node *node, struct rule *rule,
                              const struct place *at)
 {
-        int r = compile_string(compiler, node, rule, at);
+        int r;
 
-        if (r < 0)
-                return r;
+        if (!value_is_text(rule->value))
+                return refuse_value(compiler, node, rule, at, "a string");
         r = alloc_nodes(compiler, rule, 1);
         if (r < 0)
                 return r;

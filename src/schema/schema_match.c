@@ -13,7 +13,7 @@
 
 #include "schema/schema_parts.h"
 
-#define BYTES_PER_STEP 16 /* that a match moves in the time of a step */
+#define MOVED_PER_STEP 16 /* bytes that a match moves in the time of a step */
 
 struct regex {
         struct regex *next;
@@ -95,7 +95,7 @@ static int meter(pcre2_callout_block *block, void *data)
         matcher->at = at;
         if (matcher->regex->looks_back)
                 moved += block->subject_length;
-        return check_spend(matcher->check, 1 + moved / BYTES_PER_STEP) < 0 ? PCRE2_ERROR_CALLOUT
+        return check_spend(matcher->check, 1 + moved / MOVED_PER_STEP) < 0 ? PCRE2_ERROR_CALLOUT
                                                                            : 0;
 }
 
@@ -141,7 +141,7 @@ int regex_match(struct check *check, const struct regex *regex, const char *text
 
         if (!matcher)
                 return -ENOMEM;
-        r = check_spend(check, 1 + length / BYTES_PER_STEP);
+        r = check_spend(check, 1 + length / MOVED_PER_STEP);
         if (r < 0)
                 return r;
         matcher->regex = regex;

@@ -9,6 +9,8 @@
 
 #include "schema/schema_parts.h"
 
+#define STEPS_PER_MISTAKE 128 /* to print one takes as long */
+
 /* ---- Places ---- */
 
 static int print_key(const char *key, struct buffer *to)
@@ -175,11 +177,6 @@ static int append(struct schema_mistakes *to, struct schema_mistake item)
         return 0;
 }
 
-bool mistakes_enough(const struct check *check)
-{
-        return check->list && check->list->cut;
-}
-
 int mistakes_move(struct schema_mistakes *to, struct schema_mistakes *from)
 {
         int r = 0;
@@ -223,6 +220,9 @@ int mistake(const struct frame *frame, const char *keyword, const char *format, 
 
         if (!frame->check->list)
                 return 1;
+        n = check_spend(frame->check, STEPS_PER_MISTAKE);
+        if (n < 0)
+                return n;
         va_start(args, format);
         n = vasprintf(&text, format, args);
         va_end(args);

@@ -155,7 +155,9 @@ struct node *compile_find_node(const struct compiler *compiler, const json_t *js
 /* Take a document in, under its name; NULL: the caller's own. */
 int compile_document(struct compiler *compiler, const char *uri, const json_t *json,
                      const struct node **ret);
-/* The vocabularies of a dialect. */
+/* $schema, where a resource begins, and the vocabularies of a dialect. */
+int compile_read_dialect(struct compiler *compiler, const json_t *json, struct resource *resource,
+                         const struct place *at);
 int compile_dialect(struct compiler *compiler, const struct resource *resource,
                     const struct place *at, const char *uri, unsigned *ret);
 
@@ -248,6 +250,9 @@ static inline bool marks_has(const struct marks *marks, size_t i)
         return marks->bits[i / 64] >> (i % 64) & 1;
 }
 
+/* Whether there is nothing more to find out after a part had this result. */
+bool check_is_over(const struct check *check, int result);
+
 typedef int keyword_check(const struct frame *frame, const struct rule *rule);
 keyword_check check_type, check_enum, check_const, check_multiple_of, check_maximum, check_minimum,
         check_exclusive_maximum, check_exclusive_minimum, check_max_length, check_min_length,
@@ -262,11 +267,14 @@ keyword_check check_ref, check_dynamic_ref, check_all_of, check_any_of, check_on
 
 /* ---- Values ---- */
 
+#define BYTES_PER_STEP 64 /* that are read, hashed or compared in the time of a step */
+
 enum value_type value_type(const json_t *value); /* an integer is TYPE_INTEGER | TYPE_NUMBER */
 /* 0: equal, as JSON Schema means it; 1: not. */
 int value_equal(struct check *check, const json_t *a, const json_t *b);
 int value_hash(struct check *check, const json_t *value, uint64_t *ret);
 size_t value_length(const json_t *string); /* in code points */
+bool value_is_text(const json_t *value);   /* a string without a NUL, as names and keys are */
 bool value_is_deeper(const json_t *value, unsigned levels);
 
 /* -1, 0, 1: numbers, whatever they are stored as. */
@@ -285,7 +293,8 @@ int mistake(const struct frame *frame, const char *keyword, const char *format, 
 int mistake_add(struct check *check, const struct place *at, const char *keyword, char *text);
 /* Move all of `from` behind what is in `to`. */
 int mistakes_move(struct schema_mistakes *to, struct schema_mistakes *from);
-bool mistakes_enough(const struct check *check);
+
+#define STEPS_PER_WORD 16 /* to tell how near it is to another */
 
 /* A value or a name for a text, cut and made safe; lives in the caller's room. */
 #define QUOTE_ROOM (SCHEMA_QUOTE_MAX + 80)

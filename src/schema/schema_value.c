@@ -4,8 +4,6 @@
 
 #include "schema/schema_parts.h"
 
-#define BYTES_PER_STEP 64 /* that are read in the time of a step */
-
 enum value_type value_type(const json_t *value)
 {
         switch (json_typeof(value)) {
@@ -36,6 +34,12 @@ size_t value_length(const json_t *string)
         for (size_t i = 0; i < length; i++)
                 n += ((unsigned char)text[i] & 0xc0) != 0x80;
         return n;
+}
+
+bool value_is_text(const json_t *value)
+{
+        return json_is_string(value) &&
+               strlen(json_string_value(value)) == json_string_length(value);
 }
 
 /* Recurses at most as deep as asked. */
@@ -82,8 +86,10 @@ static int equal_objects(struct check *check, const json_t *a, const json_t *b)
         json_object_foreach((json_t *)a, key, value)
         {
                 const json_t *other = json_object_get(b, key);
-                int r = other ? value_equal(check, value, other) : 1;
+                int r = check_spend(check, strlen(key) / BYTES_PER_STEP);
 
+                if (r == 0)
+                        r = other ? value_equal(check, value, other) : 1;
                 if (r != 0)
                         return r;
         }
@@ -140,13 +146,16 @@ static int hash_object(struct check *check, const json_t *object, uint64_t *ret)
 
         json_object_foreach((json_t *)object, key, value)
         {
-                uint64_t hash;
+                const size_t length = strlen(key);
+                uint64_t hash = 0;
                 int r = value_hash(check, value, &hash);
 
+                if (r == 0)
+                        r = check_spend(check, length / BYTES_PER_STEP);
                 if (r < 0)
                         return r;
                 /* A sum: the order of keys means nothing. */
-                sum += hash_bytes(hash, key, strlen(key));
+                sum += hash_bytes(hash, key, length);
         }
         *ret = hash_bytes(HASH_INIT, &sum, sizeof(sum));
         return 0;
