@@ -3,6 +3,7 @@
  * Numbers as people write them. jansson has 64 bit integers and doubles; a double stands for the
  * shortest decimal that reads back as it, so that 0.0075 is a multiple of 0.0001.
  */
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -55,7 +56,9 @@ void number_print(const json_t *number, char text[NUMBER_TEXT_MAX])
                                json_integer_value(number));
                 return;
         }
-        for (int digits = 15; digits <= 17; digits++) {
+        /* Fifteen digits come back from every double but the smallest ones, which have fewer. */
+        for (int digits = fabs(json_real_value(number)) < DBL_MIN ? 1 : 15; digits <= 17;
+             digits++) {
                 (void)snprintf(text, NUMBER_TEXT_MAX, "%.*g", digits, json_real_value(number));
                 if (strtod(text, NULL) == json_real_value(number))
                         break;

@@ -30,36 +30,39 @@ static json_t *must(json_t *json)
 
 /* ---- Values that are too large to send ---- */
 
-/* {"build": "array", "of": V, "n": N}: N times V; "numbers": 0 to N - 1; "deep": V inside of N
- * arrays; "deep-object": inside of N objects, as "a"; "string": the string V, N times; "keys": an
- * object with N keys k0, k1, ... */
-static json_t *build_value(const json_t *how)
+static json_t *get_value(const json_t *value);
+
+/* A string, so many times. */
+static json_t *build_string(const json_t *of, json_int_t n)
 {
-        const char *kind = json_string_value(json_object_get(how, "build"));
-        json_t *of = json_object_get(how, "of"), *value, *next;
-        json_int_t n = json_integer_value(json_object_get(how, "n"));
-        char key[32];
+        struct buffer text = BUFFER_INIT;
+        json_t *value;
 
-        if (strcmp(kind, "string") == 0) {
-                struct buffer text = BUFFER_INIT;
+        for (json_int_t i = 0; i < n; i++)
+                if (buffer_add(&text, json_string_value(of), json_string_length(of)) < 0)
+                        die("out of memory");
+        value = must(json_stringn(text.data ? text.data : "", text.length));
+        buffer_free(&text);
+        return value;
+}
 
-                for (json_int_t i = 0; i < n; i++)
-                        if (buffer_add(&text, json_string_value(of), json_string_length(of)) < 0)
-                                die("out of memory");
-                value = must(json_stringn(text.data ? text.data : "", text.length));
-                buffer_free(&text);
-                return value;
-        }
-        if (strncmp(kind, "deep", 4) == 0) {
-                value = json_incref(of);
-                for (json_int_t i = 0; i < n; i++, value = next)
-                        next = must(kind[4] ? json_pack("{s:o}", "a", value)
-                                            : json_pack("[o]", value));
-                return value;
-        }
-        value = must(strcmp(kind, "keys") == 0 ? json_object() : json_array());
+/* A value inside of so many arrays, or objects that have it as "a". */
+static json_t *build_deep(json_t *of, json_int_t n, bool objects)
+{
+        json_t *value = json_incref(of);
+
+        for (json_int_t i = 0; i < n; i++)
+                value = must(objects ? json_pack("{s:o}", "a", value) : json_pack("[o]", value));
+        return value;
+}
+
+/* An array or an object with so many times a value; the numbers from 0 where there is none. */
+static json_t *build_many(json_t *value, json_t *of, json_int_t n)
+{
         for (json_int_t i = 0; i < n; i++) {
-                next = of ? json_incref(of) : must(json_integer(i));
+                json_t *next = of ? json_incref(of) : must(json_integer(i));
+                char key[32];
+
                 (void)snprintf(key, sizeof(key), "k%lld", (long long)i);
                 if (json_is_object(value) ? json_object_set_new(value, key, next)
                                           : json_array_append_new(value, next))
@@ -68,9 +71,35 @@ static json_t *build_value(const json_t *how)
         return value;
 }
 
+static json_t *build_wrapped(const json_t *how)
+{
+        json_t *key = get_value(json_object_get(how, "key")), *value;
+
+        value = must(json_pack("{s:o}", json_string_value(key),
+                               get_value(json_object_get(how, "value"))));
+        json_decref(key);
+        return value;
+}
+
+static json_t *build_value(const json_t *how, const char *kind)
+{
+        json_t *of = json_object_get(how, "of");
+        json_int_t n = json_integer_value(json_object_get(how, "n"));
+
+        if (strcmp(kind, "string") == 0)
+                return build_string(of, n);
+        if (strcmp(kind, "deep") == 0 || strcmp(kind, "deep-object") == 0)
+                return build_deep(of, n, kind[4] != '\0');
+        if (strcmp(kind, "wrap") == 0)
+                return build_wrapped(how);
+        return build_many(must(strcmp(kind, "keys") == 0 ? json_object() : json_array()), of, n);
+}
+
 static json_t *get_value(const json_t *value)
 {
-        return json_object_get(value, "build") ? build_value(value) : json_incref((json_t *)value);
+        const char *kind = json_string_value(json_object_get(value, "build"));
+
+        return kind ? build_value(value, kind) : json_incref((json_t *)value);
 }
 
 /* ---- Cases ---- */
