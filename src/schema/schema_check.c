@@ -73,25 +73,24 @@ static int check_rules(const struct frame *frame)
 }
 
 /* A node that looks at the rest sees the marks of its own subschemas only. */
-static int check_with_own_marks(struct frame *frame)
+static int check_with_own_marks(const struct frame *outer)
 {
         _cleanup_(marks_free) struct marks own = { 0 };
-        struct marks *outer = frame->marks;
-        int r = marks_init(&own, frame->instance);
+        const struct frame frame = { outer->check, outer->node, outer->instance, outer->at, &own };
+        int r = marks_init(&own, outer->instance);
 
         if (r < 0)
                 return r;
-        r = check_spend(frame->check, own.n / BYTES_PER_STEP);
+        r = check_spend(outer->check, own.n / BYTES_PER_STEP);
         if (r < 0)
                 return r;
-        frame->marks = &own;
-        r = check_rules(frame);
+        r = check_rules(&frame);
         if (r == 0)
-                marks_join(outer, &own);
+                marks_join(outer->marks, &own);
         return r;
 }
 
-static int check_in_scope(struct frame *frame)
+static int check_in_scope(const struct frame *frame)
 {
         const struct scope *outer = frame->check->scope;
         struct scope scope = { outer, frame->node->resource };
@@ -108,7 +107,7 @@ static int check_in_scope(struct frame *frame)
 int check_node(struct check *check, const struct node *node, const json_t *instance,
                const struct place *at, struct marks *marks)
 {
-        struct frame frame = { check, node, instance, at, marks };
+        const struct frame frame = { check, node, instance, at, marks };
         int r;
 
         r = check_spend(check, 1);

@@ -131,7 +131,7 @@ static int suggest(const json_t *names, const char *name, struct buffer *to)
 {
         const char *known, *nearest = NULL;
         int best = WORD_FAR;
-        struct quote quote;
+        struct quote quote = { "" };
         size_t i = 0;
         json_t *number;
 

@@ -52,7 +52,9 @@ const struct place *compile_place(struct compiler *compiler, const struct place 
 
 static size_t json_slot(const struct compiler *compiler, const json_t *json)
 {
-        return hash_bytes(HASH_INIT, &json, sizeof(json)) & (compiler->by_json_room - 1);
+        const uintptr_t address = (uintptr_t)json;
+
+        return hash_bytes(HASH_INIT, &address, sizeof(address)) & (compiler->by_json_room - 1);
 }
 
 static void put_node(struct compiler *compiler, struct node *node)

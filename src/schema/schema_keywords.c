@@ -44,7 +44,7 @@ static int compile_count(struct compiler *compiler, struct node *node, struct ru
         if (json_is_integer(rule->value))
                 rule->count = (uint64_t)json_integer_value(rule->value);
         else
-                rule->count = value < 0x1p63 ? (uint64_t)value : UINT64_MAX;
+                rule->count = value < INTEGER_END ? (uint64_t)value : UINT64_MAX;
         return 0;
 }
 

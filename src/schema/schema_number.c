@@ -22,9 +22,9 @@ static int compare_mixed(json_int_t integer, double real)
 {
         json_int_t whole;
 
-        if (isnan(real) || real >= 0x1p63)
+        if (isnan(real) || real >= INTEGER_END)
                 return -1;
-        if (real < -0x1p63)
+        if (real < -INTEGER_END)
                 return 1;
         whole = (json_int_t)floor(real);
         if (integer != whole)

@@ -233,7 +233,7 @@ int check_node(struct check *check, const struct node *node, const json_t *insta
 /* The same without a word about mistakes. */
 int check_silently(struct check *check, const struct node *node, const json_t *instance,
                    const struct place *at, struct marks *marks);
-void matcher_free(void *matcher);
+void matcher_free(void *data);
 
 int marks_init(struct marks *marks, const json_t *instance);
 void marks_free(struct marks *marks);
@@ -276,6 +276,8 @@ int value_hash(struct check *check, const json_t *value, uint64_t *ret);
 size_t value_length(const json_t *string); /* in code points */
 bool value_is_text(const json_t *value);   /* a string without a NUL, as names and keys are */
 bool value_is_deeper(const json_t *value, unsigned levels);
+
+#define INTEGER_END 9223372036854775808.0 /* the first double that no integer reaches */
 
 /* -1, 0, 1: numbers, whatever they are stored as. */
 int number_compare(const json_t *a, const json_t *b);

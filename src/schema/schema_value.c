@@ -131,7 +131,7 @@ static uint64_t hash_number(const json_t *number)
 
         if (json_is_integer(number))
                 integer = json_integer_value(number);
-        else if (number_is_integer(number) && real >= -0x1p63 && real < 0x1p63)
+        else if (number_is_integer(number) && real >= -INTEGER_END && real < INTEGER_END)
                 integer = (json_int_t)real;
         else
                 return hash_bytes(hash, &real, sizeof(real));

@@ -139,9 +139,10 @@ static json_t *check(const struct schema *schema, const json_t *given, bool defa
 static json_t *run(const json_t *test, const struct schema_documents *known)
 {
         _cleanup_schema_ struct schema *schema = NULL;
-        json_t *document = get_value(json_object_get(test, "schema")), *list, *instance;
+        json_t *document = get_value(json_object_get(test, "schema")), *list,
+               *instances = json_object_get(test, "instances");
+        const bool defaults = json_is_true(json_object_get(test, "defaults"));
         cbx_error error = CBX_ERROR_INIT;
-        size_t i;
         int r;
 
         r = schema_compile_with(document, known, &schema, &error);
@@ -150,8 +151,8 @@ static json_t *run(const json_t *test, const struct schema_documents *known)
                 return must(json_pack("{s:{s:i, s:s, s:s, s:s}}", "error", "code", r, "where",
                                       error.where, "text", error.text, "hint", error.hint));
         list = must(json_array());
-        json_array_foreach(json_object_get(test, "instances"), i, instance) json_array_append_new(
-                list, check(schema, instance, json_is_true(json_object_get(test, "defaults"))));
+        for (size_t i = 0; i < json_array_size(instances); i++)
+                json_array_append_new(list, check(schema, json_array_get(instances, i), defaults));
         return must(json_pack("{s:o}", "results", list));
 }
 
