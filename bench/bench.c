@@ -41,6 +41,7 @@ static const struct {
         { "find", race_find },
         { "syscalls", race_syscalls },
         { "output", race_output },
+        { "schema", race_schema },
 };
 
 static const char *only;

@@ -9,6 +9,7 @@
  *   commands.c  callbox run beside bubblewrap and firejail; work inside a box
  *   library.c   calls through libcallbox beside posix_spawn, Python and bubblewrap
  *   scale.c     many live boxes, many calls
+ *   schema.c    arguments against a schema
  *   plot.c      curves as SVG
  *   agent.c, popen.py    callers of a given size, as processes of their own
  *
@@ -144,6 +145,8 @@ void add_bubblewrap(struct contestant *command);
 void race_call(void);
 void race_agents(void);
 void race_throughput(void);
+
+void race_schema(void);
 
 void scale_live(void);
 void scale_calls(void);
