@@ -153,12 +153,12 @@ def check_use(top, prefix, stage, folder):
     version = run("pkg-config", "--modversion", "callbox", env=env).stdout.strip()
     check("pkg-config knows the version", version == project_version(), version)
     private = read(pc[0])
-    for library in ("jansson", "libseccomp"):
+    for library in ("jansson", "libseccomp", "libpcre2-8"):
         check(f"{library} is private in the pkg-config file",
               re.search(rf"^Requires\.private:.*\b{library}\b", private, re.M), private)
     flags = run("pkg-config", "--cflags", "--libs", "callbox", env=env).stdout.split()
     check("a user of the library links with it alone",
-          not any("jansson" in flag or "seccomp" in flag for flag in flags), flags)
+          not any("jansson" in flag or "seccomp" in flag or "pcre" in flag for flag in flags), flags)
 
     source, program = os.path.join(folder, "use.c"), os.path.join(folder, "use")
     with open(source, "w", encoding="utf-8") as stream:

@@ -199,7 +199,7 @@ def enough():
 def small_stack():
     schema = {"properties": {"a": {"allOf": [{"anyOf": [{"$ref": "#"}, False]}]}}, "unevaluatedProperties": False}
     deep = {"build": "deep-object", "of": 1, "n": 126}
-    limit = ["sh", "-c", "ulimit -s 1024 && exec \"$0\"" if not os.environ.get("CALLBOX_SMOKE") else "exec \"$0\""]
+    limit = ["sh", "-c", "ulimit -s 512 && exec \"$0\"" if not os.environ.get("CALLBOX_SMOKE") else "exec \"$0\""]
     answer = run([{"schema": schema, "instances": [deep]}], prefix=limit)[0]
     equal(answer["results"][0]["code"], 0, "code")
 
