@@ -95,7 +95,7 @@ static int trees_open(struct trees *trees, const struct plan *plan, cbx_error *e
 
 /* ---- Making a box ---- */
 
-/* The net namespace is made by main, beside init's work (network.c). */
+/* The net namespace is made by main, beside init's work (network.c), or was entered before. */
 static uint64_t namespace_flags(void)
 {
         uint64_t flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWCGROUP;
@@ -210,7 +210,8 @@ int box_make(const struct plan *plan, const struct box_ends *ends, pid_t *ret_pi
                                 .notifier = -1,
                                 .pair = { -1, -1 },
                                 .main = -1,
-                                .unhurried = ends->unhurried };
+                                .unhurried = ends->unhurried,
+                                .used = ends->used };
         if (!ends->unhurried)
                 look_at_processors(&child);
 

@@ -60,6 +60,7 @@ struct box_ends {
         int warden;         /* pidfd: the box ends with this process */
         int cgroup;         /* to be born in; -1: the caller's */
         bool unhurried;     /* nobody waits for it: do not take processors from those who work */
+        _Atomic bool *used; /* of the net namespace that is lent to it (lend.h); NULL: none is */
 };
 
 #define BOX_ENDS_INIT                                                                              \

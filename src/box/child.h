@@ -51,6 +51,7 @@ struct child {
         bool alone;                   /* init: nobody else is left */
         bool still;                   /* init: the last look found nothing new */
         bool unhurried;               /* prepared with nobody waiting for it */
+        _Atomic bool *used;           /* set when something may be left in its lent net namespace */
         bool spread;                  /* worth moving main to another processor */
         unsigned long processors[16]; /* that the warden may use */
 };
@@ -90,6 +91,13 @@ static inline void signal_default(int number)
         } standard = { 0 };
 
         syscall(SYS_rt_sigaction, number, &standard, NULL, sizeof(standard.mask));
+}
+
+/* A net namespace that is lent must not be lent again (lend.h). */
+static inline void note_network_used(const struct child *child)
+{
+        if (child->used)
+                atomic_store(child->used, true);
 }
 
 /* Note what failed, for the warden to put into words. The first failure stays. */

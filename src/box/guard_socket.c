@@ -142,6 +142,7 @@ static int connect_path(struct child *child, const struct seccomp_notif *call,
                 notify_trace(child->page, BOX_TRACE_CONNECT, path.text, EACCES);
                 return -EACCES;
         }
+        note_network_used(child); /* whoever is there may be handed descriptors */
         text_copy(to.sun_path, sizeof(to.sun_path), "/proc/self/fd/");
         text_number(to.sun_path + strlen(to.sun_path), (uint64_t)target);
         return connect(request->fd, (struct sockaddr *)&to, sizeof(to)) < 0 ? -errno : 0;
@@ -199,6 +200,7 @@ static int bind_path(struct child *child, const struct seccomp_notif *call,
                 return r;
         if (strlen(path.name) >= sizeof(to.sun_path))
                 return -ENAMETOOLONG;
+        note_network_used(child); /* as whoever comes here may be */
         text_copy(to.sun_path, sizeof(to.sun_path), path.name);
         if (fchdir(path.parent) < 0)
                 return -errno;

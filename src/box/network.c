@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Fence: network. The box's own net namespace holds nothing but a loopback, down unless asked. */
+/*
+ * Fence: network. The box's net namespace holds nothing but a loopback, down unless asked. It is
+ * the box's own, or one that is lent to it alone (lend.h).
+ */
 #include <fcntl.h>
 #include <net/if.h>
 #include <sched.h>
@@ -22,6 +25,22 @@ static int raise_loopback(struct child *child)
         return 0;
 }
 
+/* Assert, don't hope: the loopback of a lent namespace is down, and this process, which still has
+ * every capability of the box's user namespace, may not raise it. Asked on the socket between init
+ * and main, which was made in that namespace. */
+static int check_lent(struct child *child)
+{
+        struct ifreq request = { .ifr_name = "lo" };
+
+        if (ioctl(child->pair[1], SIOCGIFFLAGS, &request) < 0)
+                return step_failed(child, "look at the loopback", NULL, errno);
+        if (request.ifr_flags & IFF_UP)
+                return step_failed(child, "see the loopback down", NULL, ENOTUNIQ);
+        if (ioctl(child->pair[1], SIOCSIFFLAGS, &request) == 0 || errno != EPERM)
+                return step_failed(child, "see the network closed to changes", NULL, EPERM);
+        return 0;
+}
+
 /* Runs in main while init builds the root: making a net namespace takes the kernel longer than
  * anything else in a box, and two processors can share the work. */
 int box_enter_network(struct child *child)
@@ -33,6 +52,8 @@ int box_enter_network(struct child *child)
 
         if (box_fence(FENCE_UTS) && sethostname(name, sizeof(name) - 1) < 0)
                 return step_failed(child, "set the host name", NULL, errno);
+        if (child->used)
+                return check_lent(child);
         if (network != POLICY_NETWORK_HOST && box_fence(FENCE_NET)) {
                 if (syscall(SYS_unshare, CLONE_NEWNET) < 0)
                         return step_failed(child, "make a net namespace", NULL, errno);
@@ -53,6 +74,8 @@ int box_join_network(struct child *child)
         _cleanup_fd_ int network = -1;
         char byte;
 
+        if (child->used) /* both were born in it */
+                return 0;
         if (descriptor_receive(child->pair[0], &network, 1, &byte) <= 0)
                 return step_failed(child, "meet the main process", NULL, EPIPE);
         if (network >= 0 && syscall(SYS_setns, network, CLONE_NEWNET) < 0)

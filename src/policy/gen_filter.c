@@ -75,14 +75,24 @@ static void print_known(void)
 
 int main(void)
 {
+        static const struct {
+                const char *name;
+                unsigned variant;
+        } filters[] = {
+                { "syscalls_default_filter", 0 },
+                { "syscalls_shown_filter", SYSCALLS_SOCKETS },
+                { "syscalls_guarded_filter", SYSCALLS_SOCKETS | SYSCALLS_GUARDED },
+                { "syscalls_lent_filter", SYSCALLS_LENT },
+                { "syscalls_lent_shown_filter", SYSCALLS_LENT | SYSCALLS_SOCKETS },
+                { "syscalls_lent_guarded_filter",
+                  SYSCALLS_LENT | SYSCALLS_SOCKETS | SYSCALLS_GUARDED },
+        };
+
         printf("/* Written by gen_filter; see syscalls_table.h. */\n"
                "#include <linux/filter.h>\n\n");
-        if (print_filter("syscalls_default_filter", 0) < 0)
-                return 1;
-        if (print_filter("syscalls_shown_filter", SYSCALLS_SOCKETS) < 0)
-                return 1;
-        if (print_filter("syscalls_guarded_filter", SYSCALLS_SOCKETS | SYSCALLS_GUARDED) < 0)
-                return 1;
+        for (size_t i = 0; i < ARRAY_SIZE(filters); i++)
+                if (print_filter(filters[i].name, filters[i].variant) < 0)
+                        return 1;
         print_known();
         return fflush(stdout) == 0 ? 0 : 1;
 }

@@ -322,6 +322,22 @@ static int list_denied(struct plan *plan)
         return 0;
 }
 
+/* May a net namespace be lent to boxes of this plan, one after the other? Only where init sees all
+ * that could be left in it, and every way in which a descriptor could leave the box. */
+static bool leaves_no_trace(const struct plan *plan)
+{
+        const cbx_policy *policy = plan->policy;
+
+        if (policy->network != POLICY_NETWORK_NONE || plan->explain || plan->host_uid == 0 ||
+            (policy->syscalls_allow && policy->syscalls_allow[0]))
+                return false;
+        /* A socket that is bound in a tree which others see is seen by init in guarded boxes. */
+        for (size_t i = 0; plan->n_guards == 0 && i < plan->n_steps; i++)
+                if (plan->steps[i].kind == PLAN_TREE && plan->steps[i].writable)
+                        return false;
+        return true;
+}
+
 int plan_compile(cbx_policy *policy, const struct plan_options *options, cbx_error *error,
                  struct plan **ret_plan)
 {
@@ -346,9 +362,10 @@ int plan_compile(cbx_policy *policy, const struct plan_options *options, cbx_err
                 r = plan_set_environment(plan, options, error);
         if (r < 0)
                 return r;
+        plan->lends = options->lends && leaves_no_trace(plan);
         variant = (plan->n_guards ? SYSCALLS_GUARDED : 0U) |
                   (plan->guards_sockets ? SYSCALLS_SOCKETS : 0U) |
-                  (plan->explain ? SYSCALLS_EXPLAIN : 0U);
+                  (plan->explain ? SYSCALLS_EXPLAIN : 0U) | (plan->lends ? SYSCALLS_LENT : 0U);
         r = syscalls_compile(policy, variant, error, &plan->filter, &plan->filter_length,
                              &plan->filter_own);
         if (r < 0)

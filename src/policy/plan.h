@@ -88,6 +88,7 @@ struct plan {
         size_t n_facts;
         short *denied; /* calls that the policy denies by name, by number */
         size_t n_denied;
+        bool lends;          /* boxes may be lent a network: init sees what might be left in it */
         bool guards_sockets; /* the host's trees or network are shown: not so their sockets */
         struct plan_rlimit rlimits[PLAN_RLIMITS_MAX];
         size_t n_rlimits;
@@ -108,6 +109,7 @@ struct plan_options {
         size_t wipe_length;
         bool explain;          /* record refused paths and connections */
         bool tty;              /* calls may have a terminal of their own */
+        bool lends;            /* boxes without a network may be lent one (box/lend.h) */
         const char *directory; /* where relative paths start; NULL: the current directory */
         char **environment;    /* the caller's */
         const char *pass_all;  /* unfenced test build only */

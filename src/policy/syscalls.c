@@ -54,6 +54,11 @@ static const struct {
         { SYSCALLS_SOCKETS, syscalls_shown_filter, ARRAY_SIZE(syscalls_shown_filter) },
         { SYSCALLS_SOCKETS | SYSCALLS_GUARDED, syscalls_guarded_filter,
           ARRAY_SIZE(syscalls_guarded_filter) },
+        { SYSCALLS_LENT, syscalls_lent_filter, ARRAY_SIZE(syscalls_lent_filter) },
+        { SYSCALLS_LENT | SYSCALLS_SOCKETS, syscalls_lent_shown_filter,
+          ARRAY_SIZE(syscalls_lent_shown_filter) },
+        { SYSCALLS_LENT | SYSCALLS_SOCKETS | SYSCALLS_GUARDED, syscalls_lent_guarded_filter,
+          ARRAY_SIZE(syscalls_lent_guarded_filter) },
 };
 
 /* Refuse a name that nobody knows, with the one that was probably meant. */

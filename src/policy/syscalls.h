@@ -16,6 +16,7 @@ enum syscalls_variant {
         SYSCALLS_GUARDED = 1 << 0, /* calls that make or replace names go to init */
         SYSCALLS_SOCKETS = 1 << 1, /* connecting goes to init */
         SYSCALLS_EXPLAIN = 1 << 2, /* ... and so do calls that look up paths */
+        SYSCALLS_LENT = 1 << 3,    /* making sockets that are not local goes to init */
 };
 
 /* The filter for a policy. The default policy's were compiled when callbox was built and cost

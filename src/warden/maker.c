@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 
 #include "box/descriptor.h"
+#include "box/lend.h"
 
 /* ---- A maker ---- */
 
@@ -21,6 +22,7 @@ struct maker {
         cbx_policy *policy;
         struct plan_options options;
         struct plan *plan;
+        struct lender lender;
 };
 
 static void pack_plan(struct pack *pack, const struct plan *plan)
@@ -77,8 +79,12 @@ static int make_box(struct maker *maker, int cgroup, struct box *box, int *ret_p
         ends.cgroup = cgroup;
         ends.unhurried = true;
         r = box_open(box, maker->plan, page, &ends, error);
-        if (r == 0)
+        if (r == 0) {
+                if (maker->plan->lends)
+                        ends.used = lender_enter(&maker->lender);
                 r = box_make(maker->plan, &ends, &pid, &box->pidfd, error);
+                lender_leave(&maker->lender, r == 0 ? pid : -1);
+        }
         base_close(ends.control);
         base_close(ends.start);
         *ret_page = TAKE_FD(page);
@@ -113,6 +119,8 @@ static bool serve(struct maker *maker, int cgroup, bool lost)
                               4, 0);
         }
         box_free(&box);
+        if (r == 0 && maker->plan->lends)
+                lender_refill(&maker->lender);
         return r == 0;
 }
 
@@ -128,8 +136,11 @@ static _Noreturn void maker_main(struct maker *maker, const struct wire_policy *
         maker->options = (struct plan_options){ .explain = policy->explain,
                                                 .directory = policy->directory,
                                                 .environment = policy->environment };
-        on = cbx_policy_parse(policy->text, policy->length, &maker->policy, &error) == 0 &&
-             make_plan(maker);
+        on = cbx_policy_parse(policy->text, policy->length, &maker->policy, &error) == 0;
+        if (on)
+                maker->options.lends = maker->policy->network == POLICY_NETWORK_NONE &&
+                                       lender_open(&maker->lender);
+        on = on && make_plan(maker);
         while (on) {
                 _cleanup_message_ struct wire_message message = WIRE_MESSAGE_INIT;
 

@@ -342,8 +342,9 @@ static const struct attack tools[] = {
 int main(int argc, char **argv)
 {
         const struct attack *const groups[] = {
-                attacks_life,      attacks_resources, attacks_handles,  attacks_files, tools,
-                attacks_privilege, attacks_surface,   attacks_channels, attacks_extra,
+                attacks_life,  attacks_resources, attacks_handles, attacks_files,
+                tools,         attacks_privilege, attacks_surface, attacks_channels,
+                attacks_extra, attacks_traces,
         };
 
         if (argc < 3) {

@@ -55,6 +55,7 @@ extern const struct attack attacks_privilege[]; /* G, H */
 extern const struct attack attacks_surface[];   /* I, J */
 extern const struct attack attacks_channels[];  /* L, M, O, Q, R */
 extern const struct attack attacks_extra[];     /* X: beyond the list */
+extern const struct attack attacks_traces[];
 
 extern const char *self_path;  /* argv[0] */
 extern const char *self_token; /* the token, to hand on to an exec of oneself */

@@ -2299,6 +2299,78 @@ def x28(box):
     return by_payload(box, box.run("X28-deputy", options=("--workspace", work), env=env))
 
 
+@attempt("X29", "what an earlier box has left in its network", without="net,landlock", alone=True)
+def x29(box):
+    """Boxes of one policy come after each other in the same net namespaces, where a warden lends them."""
+    options = ("--read", box.directory("own"))
+    networks = []
+    for _ in range(5):
+        for kind in ("network", "local"):
+            problem = by_payload(box, box.run("X29-leave", kind, options=options))
+            if problem:
+                return problem
+        for more in ((), (), (), ("key",)):
+            result = box.run("X29-look", *more, options=options)
+            problem = by_payload(box, result)
+            if problem:
+                return problem
+            networks += re.findall(r"net:\[\d+\]", result.stdout)
+    if box.through_warden(options, ()) and len(set(networks)) == len(networks):
+        raise Untried(f"no network was lent a second time: {networks}")
+    return None
+
+
+def receive_view(connection):
+    connection.settimeout(10)
+    return socket.recv_fds(connection, 1, 1)[1][0]
+
+
+def later_names(box, options, view):
+    """Is the name of a later box seen in a view that was handed out before?"""
+    for i in range(24):
+        name = f"later-{box.token}-{i}"
+        with box.start("X30-name", name, options=options, stdin=subprocess.PIPE) as process:
+            seen = name.encode() in os.pread(view, 1 << 20, 0)
+            process.stdin.close()
+            process.wait(timeout=10)
+        if seen:
+            return "a later box is seen in a view that an earlier one has handed out"
+    return None
+
+
+@attempt("X30", "a view of its network, handed to the host's listener", without="net,landlock", alone=True)
+def x30_connect(box):
+    work = box.directory("w", 0o777)
+    options = ("--workspace", work)
+    with unix_listener(work / "s") as listener:
+        result = box.run("X30-hand", work / "s", options=options)
+        if by_payload(box, result) is not None:
+            return result.brief()
+        listener.settimeout(10)
+        connection, _ = listener.accept()
+        with connection:
+            view = receive_view(connection)
+    try:
+        return later_names(box, options, view)
+    finally:
+        os.close(view)
+
+
+@attempt("X30", "a view of its network, handed to who connects", without="net,landlock", alone=True)
+def x30_serve(box):
+    work = box.directory("w", 0o777)
+    options = ("--workspace", work)
+    with box.start("X30-hand", work / "s", "serve", options=options) as process:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(str(work / "s"))
+            view = receive_view(connection)
+        process.wait(timeout=10)
+    try:
+        return later_names(box, options, view)
+    finally:
+        os.close(view)
+
+
 # ---- Turning the table into cases --------------------------------------------------------------
 
 
