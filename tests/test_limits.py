@@ -8,7 +8,9 @@ nothing running, and lets the caller have the answer soon after.
 
 import json
 import os
+import pathlib
 import re
+import subprocess
 import sys
 import time
 import uuid
@@ -233,6 +235,39 @@ def address_space(user):
     script = "import mmap\nm = mmap.mmap(-1, 8 << 30, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000, prot=0)\nprint(len(m) >> 30)"
     result = exited(box("--json", "--memory", "128M", "--", PYTHON, "-c", script, user=user))
     equal(result.stdout, "8\n", "stdout")
+
+
+@harness.for_people("a program that has slept for long is ended as well, and what it starts")
+def memory_after_sleep(user):
+    for start in ("exec ", ""):
+        script = f'sleep 2.5; {start}{PYTHON} -c "{EAT}"'
+        ended(box("--json", "--memory", "96M", "--", "sh", "-c", script, user=user), "memory", 137)
+
+
+def looks(process):
+    """How often the init of a box has woken up."""
+    (init,) = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return int(re.search(r"\nvoluntary_ctxt_switches:\s*(\d+)", pathlib.Path(f"/proc/{init}/status").read_text()).group(1))
+
+
+@harness.case("a box that sleeps is looked at the less, the farther it is from its limits", alone=True)
+def looks_while_asleep():
+    boxes = {}
+    try:
+        for memory in ("16M", "none"):
+            token = uuid.uuid4().hex
+            command = [CALLBOX, "run", "--memory", memory, "--", "sh", "-c", f"read a; : {token}"]
+            boxes[memory] = subprocess.Popen(command, stdin=subprocess.PIPE, cwd="/")
+            check(harness.wait_until(lambda t=token: harness.programs(f"sh\0-c\0read a; : {t}"), 10), "the program does not start")
+        before = {memory: looks(process) for memory, process in boxes.items()}
+        check(harness.wait_until(lambda: looks(boxes["16M"]) - before["16M"] >= 60, 30), "nobody looks at the box that is near its limit")
+        counts = {memory: looks(process) - before[memory] for memory, process in boxes.items()}
+        check(counts["none"] * 4 < counts["16M"], f"looks at boxes by their memory limit: {counts}")
+        check(harness.wait_until(lambda: looks(boxes["none"]) > before["none"] + 2, 30), "nobody looks at the other one at all")
+    finally:
+        for process in boxes.values():
+            harness.end(process)
+            process.stdin.close()
 
 
 @harness.for_people("memory none is no limit")

@@ -108,7 +108,7 @@ static _Noreturn void live(struct child *child, int signals)
 
         box_hurry(child);
         for (;;) {
-                uint64_t now = time_now();
+                uint64_t now = time_now(), left;
                 struct timespec wait;
 
                 if (verdict == BOX_OK && watching && now >= next)
@@ -116,7 +116,9 @@ static _Noreturn void live(struct child *child, int signals)
                 watching = watching && !(settling && child->still);
                 if (verdict != BOX_OK)
                         end(child, verdict);
-                wait = (struct timespec){ .tv_nsec = next > now ? (long)(next - now) : 0 };
+                left = next > now ? next - now : 0;
+                wait = (struct timespec){ (time_t)(left / NSEC_PER_SEC),
+                                          (long)(left % NSEC_PER_SEC) };
                 if (ppoll(fds, N_WATCHED, watching ? &wait : NULL, NULL) < 0) {
                         if (errno == EINTR)
                                 continue;

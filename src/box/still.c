@@ -26,11 +26,13 @@ static bool read_clock(pid_t pid, uint64_t *ret)
 /* The last pid that was given out in the box's own namespace: the last word of /proc/loadavg. */
 static uint64_t last_pid(const struct child *child)
 {
-        _cleanup_fd_ int fd = openat(child->proc, "loadavg", O_RDONLY | O_CLOEXEC);
+        static int fd = -1; /* init's own: it is asked for many times */
         char text[128] = "", *at = text;
         uint64_t value = 0;
 
-        if (fd < 0 || read(fd, text, sizeof(text) - 1) <= 0)
+        if (fd < 0)
+                fd = openat(child->proc, "loadavg", O_RDONLY | O_CLOEXEC);
+        if (fd < 0 || pread(fd, text, sizeof(text) - 1, 0) <= 0)
                 return 0;
         for (char *space = text; (space = strchr(space, ' ')); at = ++space)
                 ;

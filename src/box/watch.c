@@ -10,14 +10,18 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
 
 #include "box/init.h"
 
-#define LOOK_STILL (50 * NSEC_PER_MSEC) /* at a tree in which nothing happens */
+#define LOOK_STILL (50 * NSEC_PER_MSEC) /* at a tree in which nothing happens, at least */
+#define LOOK_ASLEEP NSEC_PER_SEC        /* and at most */
 #define LOOK_NEAR (2 * NSEC_PER_MSEC)
+#define HANDED_OUT (2 * MIB)      /* of memory, in a millisecond: more than most processors can */
+#define SLACK_PART 8              /* of the time to the next look at a tree that is still */
 #define TICK (NSEC_PER_SEC / 100) /* of /proc's processor times */
 #define FILES_MAX 256
 
@@ -319,17 +323,59 @@ static uint64_t ended_cpu(void)
                (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000;
 }
 
+static unsigned processors(void)
+{
+        unsigned long set[16] = { 0 };
+        unsigned n = 0;
+
+        if (syscall(SYS_sched_getaffinity, 0, sizeof(set), set) < 0)
+                return sizeof(set) * 8;
+        for (size_t i = 0; i < ARRAY_SIZE(set); i++)
+                n += (unsigned)__builtin_popcountl(set[i]);
+        return MAX(n, 1U);
+}
+
+/* How long a tree that is still may be left alone: until it could have reached a limit from where
+ * it is, were every processor to work for it from now on. */
+static uint64_t patience(const struct box_page *page, uint64_t memory, uint64_t cpu)
+{
+        static unsigned n;
+        uint64_t limit = page->spec.memory, longest = LOOK_ASLEEP / NSEC_PER_MSEC;
+
+        n = n ? n : processors();
+        if (limit)
+                longest = MIN(longest, (limit - MIN(memory, limit)) / (HANDED_OUT * n));
+        if (page->spec.cpu > 0) {
+                double left = page->spec.cpu * (double)NSEC_PER_SEC - (double)cpu;
+
+                longest = MIN(longest, (uint64_t)MAX(left, 0.0) / NSEC_PER_MSEC / n);
+        }
+        return MAX(longest * NSEC_PER_MSEC, LOOK_STILL);
+}
+
+/* The kernel may wake the inits of many sleeping boxes together. */
+static void set_slack(uint64_t slack)
+{
+        static uint64_t set;
+
+        if (slack != set)
+                (void)prctl(PR_SET_TIMERSLACK, slack, 0, 0, 0); /* 0: as it was */
+        set = slack;
+}
+
 enum box_verdict watch_tree(struct child *child, uint64_t now, uint64_t *ret_next)
 {
         struct box_page *page = child->page;
         uint64_t limit = page->spec.memory, memory;
         static struct still still; /* since the last look */
+        static uint64_t asleep;
         struct tree tree = { 0 };
         bool near;
 
         child->still = still_holds(&still, child);
         if (child->still) {
-                *ret_next = now + LOOK_STILL;
+                set_slack(asleep / SLACK_PART);
+                *ret_next = now + asleep - asleep / SLACK_PART;
                 return BOX_OK;
         }
         still_begin(&tree.still, child);
@@ -341,7 +387,9 @@ enum box_verdict watch_tree(struct child *child, uint64_t now, uint64_t *ret_nex
         page->cpu = MAX(page->cpu, tree.cpu);
         near = (limit && memory > limit / 2) ||
                (page->spec.processes && tree.tasks > page->spec.processes / 2);
+        set_slack(0);
         *ret_next = now + (near ? LOOK_NEAR : LOOK_USUAL);
+        asleep = patience(page, memory, tree.cpu);
         still = tree.still;
 
         if (limit && memory > limit)
