@@ -100,6 +100,7 @@ struct race {
         size_t n;
         struct expectation expectations[4];
         size_t n_expectations;
+        struct expectation told; /* a ratio beside them that is not judged; `ours` may be NULL */
         unsigned tries;
         double *ms; /* room for all times of all contestants */
 };
@@ -110,6 +111,9 @@ void race_at_most(struct race *race, const char *what, const struct contestant *
                   const struct contestant *theirs);
 void race_at_least(struct race *race, const char *what, const struct contestant *ours, double limit,
                    const struct contestant *theirs);
+/* Print how many times as fast ours is, without judging it. */
+void race_tell(struct race *race, const char *what, const struct contestant *ours,
+               const struct contestant *theirs);
 /* Run it, print it, write it down; again where an expectation is not met. */
 void race_run(struct race *race);
 

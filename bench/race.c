@@ -57,6 +57,12 @@ void race_at_least(struct race *race, const char *what, const struct contestant 
                                      .theirs = theirs });
 }
 
+void race_tell(struct race *race, const char *what, const struct contestant *ours,
+               const struct contestant *theirs)
+{
+        race->told = (struct expectation){ .budget.what = what, .ours = ours, .theirs = theirs };
+}
+
 /* ---- Running ---- */
 
 static int compare_doubles(const void *a, const void *b)
@@ -139,6 +145,9 @@ static void print(const struct race *race)
                         printf(" %9.0f", (double)race->calls / c->p50 * 1e3);
                 printf("\n");
         }
+        if (race->told.ours)
+                printf("  told    %s: %.2f\n", race->told.budget.what,
+                       race->told.theirs->p50 / race->told.ours->p50);
 }
 
 static json_t *describe(const struct contestant *c)
