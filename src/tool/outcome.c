@@ -38,6 +38,20 @@ static int fail(json_t *outcome, const char *text)
         return json_object_set_new(outcome, "error", json_string(text)) < 0 ? -ENOMEM : 0;
 }
 
+/* json_object_update does not tell when memory ran out; then it would pass as no refusal. */
+static int take_refusal(json_t *outcome, json_t *refusal)
+{
+        const char *key;
+        json_t *value;
+
+        json_object_foreach(refusal, key, value)
+        {
+                if (json_object_set(outcome, key, value) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
 static int fail_error(json_t *outcome, const char *before, const cbx_error *error)
 {
         char text[sizeof(error->where) + sizeof(error->text) + 64];
@@ -173,10 +187,11 @@ static int judge_function(json_t *outcome, const struct report *report, struct s
                 return r;
         if (said->failed)
                 return fail(outcome, said->error.length > 0 ? said->error.data : "it failed");
+        /* That it returned is only its word; the code of its process is the warden's. */
+        if (report->code != 0 && (!said->returned || said->code == 0))
+                return fail_code(outcome, report);
         if (!said->returned)
-                return report->code == 0 ? fail(outcome, "the function ended its process instead "
-                                                         "of returning")
-                                         : fail_code(outcome, report);
+                return fail(outcome, "the function ended its process instead of returning");
         if (said->code == 0)
                 return 0;
         snprintf(text, sizeof(text), "the function returned %d", said->code);
@@ -246,7 +261,7 @@ static int check_promise(const struct tool *tool, json_t *outcome, const json_t 
         if (r == 0 || (r < 0 && r != -E2BIG))
                 return r;
         refusal = tool_refusal(text, &mistakes);
-        return refusal && json_object_update_missing(outcome, refusal) == 0 ? 0 : -ENOMEM;
+        return refusal ? take_refusal(outcome, refusal) : -ENOMEM;
 }
 
 static int judge(const struct tool *tool, json_t *outcome, const struct report *report,
@@ -291,7 +306,7 @@ json_t *outcome_refused(const char *name, json_t *refusal)
 {
         json_t *outcome = json_pack("{s:s, s:b, s:b}", "name", name, "ok", 0, "denied", 0);
 
-        if (outcome && json_object_update_missing(outcome, refusal) < 0) {
+        if (outcome && take_refusal(outcome, refusal) < 0) {
                 json_decref(outcome);
                 return NULL;
         }
