@@ -34,6 +34,7 @@ static void check_host(const struct tool *tool, struct tool_mistakes *mistakes)
                 memcpy(where, error.where, sizeof(where));
                 snprintf(error.where, sizeof(error.where), "policy%s%.100s", where[0] ? "." : "",
                          where);
+                text_make_showable(error.where); /* it may be cut within a character */
                 tool_mistake_add(mistakes, &error);
         }
 }
@@ -71,12 +72,15 @@ static void print(struct check *check, const char *path, const struct tool *tool
                 if (item->hint[0])
                         printf("    to fix it: %s\n", item->hint);
         }
+        if (!check->command->json && mistakes->cut)
+                printf("%s: and more mistakes\n", path);
         json_array_append_new(check->report, json_pack("{s:s, s:s?, s:o}", "file", path, "tool",
                                                        tool ? tool->name : NULL, "mistakes", list));
 }
 
 static int check_file(struct check *check, const char *path)
 {
+        char shown[PATH_MAX + 300];
         struct tool_origin origin = { .directory = check->directory,
                                       .policies = check->policies,
                                       .server = function_server(tool_command_server()),
@@ -90,16 +94,18 @@ static int check_file(struct check *check, const char *path)
 
         if (r == -ENOMEM)
                 return r;
+        snprintf(shown, sizeof(shown), "%s", path);
+        text_make_showable(shown);
         if (r < 0) {
                 error_set(&error, r, "", "cannot be read: %s", strerror(-r));
                 tool_mistake_add(&mistakes, &error);
         } else if (manifest_read(text, length, &origin, &mistakes, &tool) == 0) {
                 check_host(tool, &mistakes);
-                check_name(check, tool, path, &mistakes);
+                check_name(check, tool, shown, &mistakes);
         }
         if (mistakes.failed)
                 return -ENOMEM;
-        print(check, path, tool, &mistakes);
+        print(check, shown, tool, &mistakes);
         check->n_files++;
         check->n_mistakes += mistakes.n;
         return 0;
@@ -113,10 +119,16 @@ static int is_manifest(const struct dirent *entry)
                strcmp(entry->d_name + length - 5, ".json") == 0;
 }
 
+/* As the toolbox reads them, whatever the locale. */
+static int compare(const struct dirent **a, const struct dirent **b)
+{
+        return strcmp((*a)->d_name, (*b)->d_name);
+}
+
 static int check_directory(struct check *check, const char *path)
 {
         struct dirent **entries;
-        int n = scandir(path, &entries, is_manifest, alphasort), r = 0;
+        int n = scandir(path, &entries, is_manifest, compare), r = 0;
 
         if (n < 0)
                 return -errno;

@@ -19,7 +19,9 @@ static void check_top(json_t *manifest, struct tool_mistakes *mistakes)
         cbx_error error = CBX_ERROR_INIT;
         _cleanup_json_ json_t *rest = json_copy(manifest);
 
-        while (rest && json_check_keys(rest, NULL, JSON_WORDS(keys), &error) < 0) {
+        mistakes->failed |= !rest;
+        while (rest && !mistakes->cut &&
+               json_check_keys(rest, NULL, JSON_WORDS(keys), &error) < 0) {
                 /* The path of the mistake is the key that is unknown; take it out, look again. */
                 const char *key;
                 json_t *value;
@@ -93,8 +95,9 @@ static int read_named_policy(const char *name, const struct tool_origin *origin,
                                   "of policies");
                 return -EINVAL;
         }
-        snprintf(path, sizeof(path), "%s/%s.json", origin->policies, name);
-        r = file_read(AT_FDCWD, path, MANIFEST_MAX, &text, &length);
+        r = snprintf(path, sizeof(path), "%s/%s.json", origin->policies, name);
+        r = r >= (int)sizeof(path) ? -ENAMETOOLONG
+                                   : file_read(AT_FDCWD, path, MANIFEST_MAX, &text, &length);
         if (r < 0) {
                 error_set(error, r == -ENOMEM ? r : -EINVAL, "policy", "cannot read %.200s: %s",
                           path, strerror(-r));
@@ -160,7 +163,10 @@ static int read_all(json_t *manifest, const struct tool_origin *origin, struct t
         }
         if (find_policy(manifest, origin, tool, mistakes, &policy) == -ENOMEM)
                 return -ENOMEM;
-        if (mistakes->n == 0 && tool_set_policy(tool, policy, &error) < 0)
+        r = mistakes->n == 0 ? tool_set_policy(tool, policy, &error) : 0;
+        if (r == -ENOMEM)
+                return r;
+        if (r < 0)
                 tool_mistake_add(mistakes, &error);
         return mistakes->failed ? -ENOMEM : mistakes->n > 0 ? -EINVAL : 0;
 }
@@ -180,7 +186,7 @@ int manifest_read(const char *text, size_t length, const struct tool_origin *ori
                 r = error_set(&error, -EINVAL, "", "a manifest is a JSON object: { ... }");
         if (r < 0) {
                 tool_mistake_add(mistakes, &error);
-                return r == -ENOMEM ? r : -EINVAL;
+                return r == -ENOMEM || mistakes->failed ? -ENOMEM : -EINVAL;
         }
         r = read_all(manifest, origin, tool, mistakes);
         if (r == 0)

@@ -159,9 +159,10 @@ static int read_object(struct run_reader *reader)
                 json_set_refusal(&function, &error, "must be the name of a C function");
                 return note(reader, &error);
         }
-        snprintf(joined, sizeof(joined), "%s%s%s", name[0] == '/' || !directory ? "" : directory,
-                 name[0] == '/' || !directory ? "" : "/", name);
-        if (!realpath(joined, path)) {
+        r = snprintf(joined, sizeof(joined), "%s%s%s",
+                     name[0] == '/' || !directory ? "" : directory,
+                     name[0] == '/' || !directory ? "" : "/", name);
+        if (r >= (int)sizeof(joined) || !realpath(joined, path)) {
                 json_set_refusal(&object, &error, "there is no file \"%.200s\"%s", name,
                                  name[0] == '/' ? "" : " beside the manifest");
                 return note(reader, &error);

@@ -7,34 +7,43 @@
 
 #define AGAIN_MAX 32 /* mistakes that are looked for in one part */
 
+static void item_clear(struct tool_mistake *item)
+{
+        free(item->where);
+        free(item->text);
+        free(item->hint);
+}
+
 void tool_mistakes_free(struct tool_mistakes *mistakes)
 {
-        for (size_t i = 0; i < mistakes->n; i++) {
-                free(mistakes->items[i].where);
-                free(mistakes->items[i].text);
-                free(mistakes->items[i].hint);
-        }
+        for (size_t i = 0; i < mistakes->n; i++)
+                item_clear(&mistakes->items[i]);
         free(mistakes->items);
         *mistakes = (struct tool_mistakes)TOOL_MISTAKES_INIT;
 }
 
 void tool_mistake_add(struct tool_mistakes *mistakes, cbx_error *error)
 {
-        struct tool_mistake *items =
-                reallocarray(mistakes->items, mistakes->n + 1, sizeof(*mistakes->items));
-        struct tool_mistake *item;
+        struct tool_mistake item = { NULL, NULL, NULL };
 
-        if (!items) {
-                mistakes->failed = true;
+        if (mistakes->n == TOOL_MISTAKES_MAX) {
+                mistakes->cut = true;
+                *error = (cbx_error)CBX_ERROR_INIT;
                 return;
         }
-        mistakes->items = items;
-        item = &items[mistakes->n++];
-        *item = (struct tool_mistake){ .where = strdup(error->where),
-                                       .text = strdup(error->text),
-                                       .hint = strdup(error->hint) };
-        mistakes->failed |= !item->where || !item->text || !item->hint;
+        if (!mistakes->items)
+                mistakes->items = calloc(TOOL_MISTAKES_MAX, sizeof(*mistakes->items));
+        if (mistakes->items)
+                item = (struct tool_mistake){ .where = strdup(error->where),
+                                              .text = strdup(error->text),
+                                              .hint = strdup(error->hint) };
         *error = (cbx_error)CBX_ERROR_INIT;
+        if (item.where && item.text && item.hint) {
+                mistakes->items[mistakes->n++] = item;
+                return;
+        }
+        item_clear(&item);
+        mistakes->failed = true;
 }
 
 int tool_mistakes_error(const struct tool_mistakes *mistakes, cbx_error *error)
@@ -44,8 +53,8 @@ int tool_mistakes_error(const struct tool_mistakes *mistakes, cbx_error *error)
         if (mistakes->failed || mistakes->n == 0)
                 return error_oom(error);
         if (mistakes->n > 1)
-                error_set(error, -EINVAL, first->where, "%s (and %zu more mistakes)", first->text,
-                          mistakes->n - 1);
+                error_set(error, -EINVAL, first->where, "%s (and %s%zu more mistakes)", first->text,
+                          mistakes->cut ? "at least " : "", mistakes->n - 1);
         else
                 error_set(error, -EINVAL, first->where, "%s", first->text);
         if (first->hint[0])
@@ -112,6 +121,7 @@ int tool_mistakes_find(json_t *part, const char *prefix, tool_part_reader *read,
                 memcpy(path, error.where, sizeof(path));
                 snprintf(error.where, sizeof(error.where), "%s%s%.100s", prefix,
                          path[0] && path[0] != '[' ? "." : "", path);
+                text_make_showable(error.where); /* it may be cut within a character */
                 tool_mistake_add(mistakes, &error);
                 /* Without what is wrong, does the rest hold? */
                 if (!copy)

@@ -174,6 +174,7 @@ int tool_describe(struct tool *tool, json_t *document, struct tool_mistakes *mis
         cbx_error error = CBX_ERROR_INIT;
         size_t before = mistakes->n;
         json_t *schema;
+        int r = 0;
 
         tool->document = json_object();
         if (!tool->document)
@@ -199,10 +200,13 @@ int tool_describe(struct tool *tool, json_t *document, struct tool_mistakes *mis
         tool->name = json_string_value(json_object_get(tool->document, "name"));
         schema = json_object_get(tool->document, "inputSchema");
         if (schema)
-                tool_mistakes_find(schema, "inputSchema", read_schema, &tool->input, mistakes);
+                r = tool_mistakes_find(schema, "inputSchema", read_schema, &tool->input, mistakes);
         schema = json_object_get(tool->document, "outputSchema");
-        if (schema)
-                tool_mistakes_find(schema, "outputSchema", read_schema, &tool->result, mistakes);
+        if (schema && r != -ENOMEM)
+                r = tool_mistakes_find(schema, "outputSchema", read_schema, &tool->result,
+                                       mistakes);
+        if (r == -ENOMEM || mistakes->failed)
+                return -ENOMEM;
         return mistakes->n > before ? -EINVAL : 0;
 }
 

@@ -34,12 +34,14 @@ struct tool_mistake {
 struct tool_mistakes {
         struct tool_mistake *items;
         size_t n;
+        bool cut;    /* there are more than are listed */
         bool failed; /* memory ran out: there may be more */
 };
 
+#define TOOL_MISTAKES_MAX 64
 #define TOOL_MISTAKES_INIT                                                                         \
         {                                                                                          \
-                NULL, 0, false                                                                     \
+                NULL, 0, false, false                                                              \
         }
 
 void tool_mistakes_free(struct tool_mistakes *mistakes);
