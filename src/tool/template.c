@@ -22,7 +22,7 @@
 #define NESTED_MAX 4                 /* "when" within "when" */
 #define ARGUMENT_MAX (128 * KIB - 1) /* the kernel's own bound on one string */
 #define ARGUMENTS_MAX (1 * MIB)      /* and well below its bound on all */
-#define ELEMENTS_MAX 1024
+#define ELEMENTS_MAX 1024            /* of a template, and as many placeholders in them */
 #define EXPANDED_MAX 8192
 
 enum part_kind { PART_TEXT, PART_VALUE };
@@ -108,9 +108,10 @@ bool template_has_arguments(const struct template *template)
 
 struct reader {
         const struct template_context *context;
-        struct template *root; /* has the list of files */
-        const char *given;     /* the argument that is known to be there: of the "when" around */
+        struct template *root;         /* has the list of files */
+        const char *given[NESTED_MAX]; /* arguments that are there: of each "when" around */
         unsigned nested;
+        size_t elements, placeholders; /* so far */
 };
 
 static int note(const struct reader *reader, cbx_error *error)
@@ -212,6 +213,8 @@ static int check_argument(const struct reader *reader, const struct json_place *
         cbx_error error = CBX_ERROR_INIT;
         unsigned types;
 
+        if (reader->context->mistakes->cut)
+                return -EINVAL; /* nobody will see what is found */
         if (!property) {
                 json_set_refusal(at, &error, "{%s} is no property of inputSchema", name);
                 suggest_property(reader, name, &error);
@@ -227,8 +230,9 @@ static int check_argument(const struct reader *reader, const struct json_place *
                            name, name);
                 return note(reader, &error);
         }
-        if (reader->given && strcmp(reader->given, name) == 0)
-                return 0;
+        for (unsigned i = 0; i < reader->nested; i++)
+                if (strcmp(reader->given[i], name) == 0)
+                        return 0;
         if ((types & 1U << JSON_NULL) ||
             (!is_required(reader, name) &&
              !(reader->context->defaults && json_object_get(property, "default")))) {
@@ -255,29 +259,34 @@ static int add_part(struct element *element, enum part_kind kind, const char *te
 }
 
 /* The placeholder that begins behind the brace at `s`; moves behind its end. */
-static int read_placeholder(const struct reader *reader, const struct json_place *at,
-                            const char **s, struct element *element)
+static int read_placeholder(struct reader *reader, const struct json_place *at, const char **s,
+                            struct element *element)
 {
         size_t length = strcspn(*s, "{}");
         cbx_error error = CBX_ERROR_INIT;
+        const char *name = *s;
         int r;
 
-        if ((*s)[length] != '}' || length == 0) {
+        if (name[length] != '}' || length == 0) {
                 json_set_refusal(at, &error,
                                  "a brace begins a placeholder that has no end or no "
                                  "name");
                 error_hint(&error, "a brace that is meant as such is written twice: {{ or }}");
                 return note(reader, &error);
         }
-        r = add_part(element, PART_VALUE, *s, length);
         *s += length + 1;
+        if (++reader->placeholders > ELEMENTS_MAX) {
+                json_set_refusal(at, &error, "there are more than %d placeholders", ELEMENTS_MAX);
+                return note(reader, &error);
+        }
+        r = add_part(element, PART_VALUE, name, length);
         if (r < 0)
                 return r;
         return check_argument(reader, at, element->parts[element->n_parts - 1].text, SCALARS,
                               "string, number, integer or boolean");
 }
 
-static int read_parts(const struct reader *reader, json_t *value, const struct json_place *at,
+static int read_parts(struct reader *reader, json_t *value, const struct json_place *at,
                       struct element *element)
 {
         cbx_error error = CBX_ERROR_INIT;
@@ -323,6 +332,7 @@ static int read_file_element(struct reader *reader, json_t *value, const struct 
         cbx_error error = CBX_ERROR_INIT;
         char path[PATH_MAX], joined[PATH_MAX];
         struct stat facts;
+        int length;
 
         if (json_read_string(value, at, &error, &name) < 0)
                 return note(reader, &error);
@@ -334,9 +344,10 @@ static int read_file_element(struct reader *reader, json_t *value, const struct 
                 error_hint(&error, "name the file by an absolute path");
                 return note(reader, &error);
         }
-        snprintf(joined, sizeof(joined), "%s%s%s", name[0] == '/' ? "" : directory,
-                 name[0] == '/' ? "" : "/", name);
-        if (!realpath(joined, path) || stat(path, &facts) < 0 || S_ISDIR(facts.st_mode)) {
+        length = snprintf(joined, sizeof(joined), "%s%s%s", name[0] == '/' ? "" : directory,
+                          name[0] == '/' ? "" : "/", name);
+        if (length >= (int)sizeof(joined) || !realpath(joined, path) || stat(path, &facts) < 0 ||
+            S_ISDIR(facts.st_mode)) {
                 json_set_refusal(at, &error, "there is no file \"%.200s\"%s", name,
                                  name[0] == '/' ? "" : " beside the manifest");
                 return note(reader, &error);
@@ -366,7 +377,6 @@ static int read_when(struct reader *reader, json_t *object, const struct json_pl
 {
         struct json_place when = { .parent = at, .key = "when" },
                           then = { .parent = at, .key = "then" };
-        const char *given = reader->given;
         cbx_error error = CBX_ERROR_INIT;
         int r = read_name(reader, json_object_get(object, "when"), &when, element), inner;
 
@@ -387,11 +397,9 @@ static int read_when(struct reader *reader, json_t *object, const struct json_pl
         element->then = calloc(1, sizeof(*element->then));
         if (!element->then)
                 return -ENOMEM;
-        reader->given = element->name;
-        reader->nested++;
+        reader->given[reader->nested++] = element->name;
         inner = read_list(reader, json_object_get(object, "then"), &then, element->then);
         reader->nested--;
-        reader->given = given;
         return inner < 0 ? inner : r;
 }
 
@@ -454,7 +462,8 @@ static int read_list(struct reader *reader, json_t *list, const struct json_plac
         int worst = 0;
         size_t i;
 
-        if (json_array_size(list) > ELEMENTS_MAX) {
+        reader->elements += json_array_size(list);
+        if (reader->elements > ELEMENTS_MAX) {
                 json_set_refusal(at, &error, "has more than %d elements", ELEMENTS_MAX);
                 return note(reader, &error);
         }
@@ -599,6 +608,8 @@ static int expand_parts(struct expansion *to, const struct element *element)
                                 return add_value(to, element, name, NULL, false);
                 }
                 r = buffer_add(&text, piece, strlen(piece));
+                if (r == 0 && text.length > ARGUMENT_MAX)
+                        break; /* too long already; what follows may be much longer */
         }
         if (r == 0)
                 r = buffer_add(&text, "", 1);
