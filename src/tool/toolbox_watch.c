@@ -20,6 +20,7 @@
 
 #define MANIFEST_BYTES MIB
 #define READ_AGAIN 3 /* a file that changes while it is read */
+#define READS_MAX 4  /* of what inotify has to say, in one step */
 #define EVENTS                                                                                     \
         (IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE | IN_ONLYDIR |       \
          IN_EXCL_UNLINK)
@@ -95,17 +96,20 @@ static int read_file(const struct toolbox_folder *folder, const char *name, char
         struct stat before, after;
         int r = -EAGAIN;
 
-        snprintf(path, sizeof(path), "%s/%s", folder->path, name);
+        if (snprintf(path, sizeof(path), "%s/%s", folder->path, name) >= (int)sizeof(path))
+                return -ENAMETOOLONG;
         for (int i = 0; r == -EAGAIN && i < READ_AGAIN; i++) {
+                _cleanup_free_ char *text = NULL;
+
                 if (stat(path, &before) < 0)
                         return -errno;
                 if (!S_ISREG(before.st_mode)) /* a pipe would be waited for */
                         return -EINVAL;
-                r = file_read(AT_FDCWD, path, MANIFEST_BYTES, ret_text, ret_length);
-                if (r == 0 && (stat(path, &after) < 0 || !same(&before, &after))) {
-                        free(*ret_text);
+                r = file_read(AT_FDCWD, path, MANIFEST_BYTES, &text, ret_length);
+                if (r == 0 && (stat(path, &after) < 0 || !same(&before, &after)))
                         r = -EAGAIN;
-                }
+                if (r == 0)
+                        *ret_text = TAKE_PTR(text);
         }
         return r;
 }
@@ -125,6 +129,8 @@ static char *mistakes_text(const struct tool_mistakes *mistakes)
                 if (r == 0 && item->hint[0])
                         r = buffer_add(&text, ")", 1);
         }
+        if (r == 0 && mistakes->cut)
+                r = buffer_printf(&text, "\nand more mistakes");
         return r < 0 ? NULL : TAKE_PTR(text.data);
 }
 
@@ -191,6 +197,8 @@ static void load_file(cbx_toolbox *toolbox, struct toolbox_folder *folder,
                 if (!tool->file || !name)
                         r = error_oom(&error);
         }
+        if (r == -ENOMEM)
+                error_oom(&error);
         if (r < 0) {
                 is_broken(toolbox, file, error.code ? &error : NULL, &mistakes);
                 return;
@@ -240,11 +248,17 @@ static int filter(const struct dirent *entry)
         return is_json_name(entry->d_name);
 }
 
+/* alphasort(3) goes by the locale; which of two files gives a tool must not. */
+static int compare(const struct dirent **a, const struct dirent **b)
+{
+        return strcmp((*a)->d_name, (*b)->d_name);
+}
+
 /* Take in what is there, and let go of what is not any more. */
 static int scan(cbx_toolbox *toolbox, struct toolbox_folder *folder)
 {
         struct dirent **entries = NULL;
-        int n = scandir(folder->path, &entries, filter, alphasort);
+        int n = scandir(folder->path, &entries, filter, compare);
         struct toolbox_file *file, *following;
         bool lost = false;
 
@@ -282,9 +296,14 @@ static int open_inotify(cbx_toolbox *toolbox)
         if (toolbox->inotify >= 0)
                 return 0;
         toolbox->inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-        if (toolbox->inotify < 0 ||
-            epoll_ctl(toolbox->poll, EPOLL_CTL_ADD, toolbox->inotify, &event) < 0)
+        if (toolbox->inotify < 0)
                 return -errno;
+        if (epoll_ctl(toolbox->poll, EPOLL_CTL_ADD, toolbox->inotify, &event) < 0) {
+                int r = -errno;
+
+                toolbox->inotify = base_close(toolbox->inotify);
+                return r;
+        }
         return 0;
 }
 
@@ -369,15 +388,18 @@ static void changed(cbx_toolbox *toolbox, const struct inotify_event *event)
 void toolbox_watch(cbx_toolbox *toolbox)
 {
         _Alignas(struct inotify_event) char room[16384];
-        ssize_t n;
+        ssize_t n = 1;
 
-        while (toolbox->inotify >= 0 && (n = read(toolbox->inotify, room, sizeof(room))) > 0)
+        /* Whoever writes faster than this reads must not keep the caller here for ever. */
+        for (int i = 0; toolbox->inotify >= 0 && n > 0 && i < READS_MAX; i++) {
+                n = read(toolbox->inotify, room, sizeof(room));
                 for (const char *at = room; at < room + n;) {
                         const struct inotify_event *event = (const struct inotify_event *)at;
 
                         changed(toolbox, event);
                         at += sizeof(*event) + event->len;
                 }
+        }
 }
 
 static int add_folder(cbx_toolbox *toolbox, const char *directory, cbx_error *error)
@@ -405,7 +427,10 @@ static int add_folder(cbx_toolbox *toolbox, const char *directory, cbx_error *er
                 folder->policies_watch =
                         inotify_add_watch(toolbox->inotify, folder->policies, EVENTS);
                 TAILQ_INSERT_TAIL(&toolbox->folders, folder, link);
-                return scan(toolbox, folder);
+                r = scan(toolbox, folder);
+                if (r == 0)
+                        return 0;
+                TAILQ_REMOVE(&toolbox->folders, folder, link);
         }
         toolbox_folder_free(folder);
         return error_set(error, r, "directory", "cannot read the tools in %s: %s", directory,
