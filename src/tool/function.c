@@ -119,6 +119,10 @@ int function_find(cbx_function *run, struct function *ret, cbx_error *error)
                         r = error_oom(error);
                 else if (!search.found)
                         r = error_set(error, -EINVAL, "run", "is in no file that is loaded");
+                else if (function.object && strchr(function.object, '\n'))
+                        r = error_set(error, -EINVAL, "run",
+                                      "is in a file whose name has a line "
+                                      "break");
         }
         if (r < 0) {
                 function_free(&function);
@@ -141,8 +145,13 @@ const char *function_server(const char *given)
 static bool is_shared_object(const char *path)
 {
         ElfW(Ehdr) header;
-        _cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+        struct stat facts;
+        _cleanup_fd_ int fd = -1;
 
+        /* Opening a device may already do something. */
+        if (stat(path, &facts) < 0 || !S_ISREG(facts.st_mode))
+                return false;
+        fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
         return fd >= 0 && pread(fd, &header, sizeof(header), 0) == sizeof(header) &&
                memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 && header.e_type == ET_DYN;
 }
