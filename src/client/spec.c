@@ -82,7 +82,7 @@ static int check_descriptors(const cbx_spec *spec, cbx_error *error)
 }
 
 /* It comes back in a report, which is JSON. */
-static int check_id(const char *id, cbx_error *error)
+int client_check_id(const char *id, cbx_error *error)
 {
         _cleanup_json_ json_t *json = id ? json_string(id) : NULL;
 
@@ -152,7 +152,7 @@ int client_read_spec(const cbx_spec *spec, const cbx_policy *policy, cbx_spec *r
         if (r == 0)
                 r = check_descriptors(room, error);
         if (r == 0)
-                r = check_id(room->id, error);
+                r = client_check_id(room->id, error);
         if (r == 0 && room->cwd && room->cwd[0] != '/')
                 r = error_set(error, -EINVAL, "cwd", "must be an absolute path");
         if (r == 0)

@@ -17,6 +17,7 @@ struct tool_call {
         bool live;           /* messages are told as they come */
         struct buffer heard; /* the part of the stream that is no message yet */
         size_t at;           /* in it: what has been told */
+        size_t sought;       /* in it: where there is no end of a line before */
         struct buffer text;  /* of the last event */
 };
 
@@ -24,7 +25,7 @@ static void stop_listening(struct tool_call *call)
 {
         call->live = false; /* the outcome says what is wrong with it */
         buffer_free(&call->heard);
-        call->at = 0;
+        call->at = call->sought = 0;
 }
 
 /* Progress and log lines are events; what else there is belongs to the outcome. */
@@ -46,12 +47,29 @@ static bool tell(struct tool_call *call, const struct message *message, cbx_even
         return true;
 }
 
+/* Is there a whole message? A line that comes byte by byte is not searched anew for each. */
+static bool may_be_whole(struct tool_call *call)
+{
+        const char *data = call->heard.data, *newline;
+
+        if (call->form == MESSAGE_FRAMES)
+                return call->at < call->heard.length;
+        while (call->at < call->heard.length && data[call->at] && strchr(" \t\r\n", data[call->at]))
+                call->at++;
+        call->sought = MAX(call->sought, call->at);
+        if (call->sought == call->heard.length)
+                return false;
+        newline = memchr(data + call->sought, '\n', call->heard.length - call->sought);
+        call->sought = newline ? (size_t)(newline - data) : call->heard.length;
+        return newline;
+}
+
 static bool next(struct client_tool *client, cbx_event *event)
 {
         struct tool_call *call = (struct tool_call *)client;
         bool told = false;
 
-        while (call->live && !told && call->at < call->heard.length) {
+        while (call->live && !told && may_be_whole(call)) {
                 struct message message = { 0 };
                 size_t taken = 0;
                 int r = message_take(call->form, call->heard.data + call->at,
@@ -67,7 +85,7 @@ static bool next(struct client_tool *client, cbx_event *event)
         }
         if (call->at == call->heard.length) {
                 call->heard.length = 0;
-                call->at = 0;
+                call->at = call->sought = 0;
         }
         return told;
 }
@@ -85,6 +103,7 @@ static bool heard(struct client_tool *client, cbx_event *event)
                 memmove(call->heard.data, call->heard.data + call->at,
                         call->heard.length - call->at);
                 call->heard.length -= call->at;
+                call->sought -= MIN(call->sought, call->at);
                 call->at = 0;
         }
         if (call->heard.length + event->length > call->tool->policy->limits.result ||
@@ -140,8 +159,10 @@ static int refuse(cbx_policy *policy, const char *name, const char *id, json_t *
 {
         _cleanup_fd_ int theirs = -1;
         cbx_call *call;
-        int r = client_open_call(policy, id, &call, &theirs, error);
+        int r = client_check_id(id, error);
 
+        if (r == 0)
+                r = client_open_call(policy, id, &call, &theirs, error);
         if (r < 0)
                 return r;
         call->report.tool = outcome_refused(name, refusal);
