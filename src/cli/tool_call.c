@@ -151,10 +151,16 @@ static int read_arguments(const char *given, char **ret_text, cbx_error *error)
         int r;
 
         if (given && strcmp(given, "-") == 0) {
-                r = file_read(AT_FDCWD, "/dev/stdin", ARGUMENTS_MAX, ret_text, &length);
-                return r < 0 ? error_set(error, r, "", "cannot read the arguments from stdin: %s",
-                                         strerror(-r))
-                             : 0;
+                _cleanup_free_ char *text = NULL;
+
+                r = file_read(AT_FDCWD, "/dev/stdin", ARGUMENTS_MAX, &text, &length);
+                if (r < 0)
+                        return error_set(error, r, "", "cannot read the arguments from stdin: %s",
+                                         strerror(-r));
+                if (strlen(text) != length)
+                        return error_set(error, -EINVAL, "", "the arguments on stdin hold a NUL");
+                *ret_text = TAKE_PTR(text);
+                return 0;
         }
         *ret_text = strdup(given ? given : "{}");
         return *ret_text ? 0 : error_oom(error);
@@ -212,6 +218,20 @@ static int exit_code(const cbx_report *report, const cbx_result *result)
         return report->reason == CBX_SETUP ? EXIT_REFUSED : EXIT_FAILED;
 }
 
+/* It may quote what the tool wrote, and a terminal obeys control characters. */
+static void print_failure(const cbx_result *result)
+{
+        const char *why = result->denied ? result->reason : result->error;
+        _cleanup_free_ char *text = why ? strdup(why) : NULL;
+        char *rest = text, *line;
+
+        fprintf(stderr, "callbox: %s: ", result->tool);
+        while ((line = strsep(&rest, "\n"))) {
+                text_make_showable(line);
+                fprintf(stderr, "%s\n", line);
+        }
+}
+
 static int print_result(const cbx_report *report, bool as_json)
 {
         const cbx_result *result = cbx_report_result(report);
@@ -235,8 +255,7 @@ static int print_result(const cbx_report *report, bool as_json)
                     (newline && fd_write_all(STDOUT_FILENO, "\n", 1) < 0))
                         return cli_fail("cannot write the output: %s", strerror(errno));
         } else {
-                fprintf(stderr, "callbox: %s: %s\n", result->tool,
-                        result->denied ? result->reason : result->error);
+                print_failure(result);
         }
         return exit_code(report, result);
 }
