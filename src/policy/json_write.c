@@ -3,7 +3,6 @@
  * Values to JSON text. jansson writes every number with as many digits as it is told; here each has
  * the fewest that read back as the same number, so that 0.1 stays 0.1 and nothing is lost.
  */
-#include <locale.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,16 +11,21 @@
 
 void json_write_number(double number, char room[JSON_NUMBER_ROOM])
 {
-        char *point;
+        static const char plain[] = "+-0123456789einfa";
+        char *point, *behind;
 
         for (int digits = 15; digits <= 17; digits++) {
                 snprintf(room, JSON_NUMBER_ROOM, "%.*g", digits, number);
                 if (strtod(room, NULL) == number)
                         break;
         }
-        point = strstr(room, localeconv()->decimal_point);
-        if (point) /* always one byte in the locales there are; else the text is left as it is */
+        /* What is left is the point, as the locale writes it: in one byte or in more. */
+        point = room + strspn(room, plain);
+        if (*point) {
+                behind = point + strcspn(point, plain);
                 *point = '.';
+                memmove(point + 1, behind, strlen(behind) + 1);
+        }
         /* It was no integer when it was read, and is none when it is read again. */
         if (!strpbrk(room, ".eEn"))
                 snprintf(room + strlen(room), JSON_NUMBER_ROOM - strlen(room), ".0");
