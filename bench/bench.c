@@ -33,6 +33,7 @@ static const struct {
         { "call", race_call },
         { "agents", race_agents },
         { "throughput", race_throughput },
+        { "tool", race_tool },
         { "live", scale_live },
         { "calls", scale_calls },
         { "start", race_start },
@@ -154,6 +155,7 @@ static void find_built(const char *name, char *ret)
 
 int main(int argc, char **argv)
 {
+        cbx_serve_functions(argc, argv); /* in a box this does not return */
         parse_options(argc, argv);
         setvbuf(stdout, NULL, _IOLBF, 0);
         find_built("callbox", options.callbox);

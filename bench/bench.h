@@ -8,6 +8,7 @@
  *   command.c   contestants that are commands
  *   commands.c  callbox run beside bubblewrap and firejail; work inside a box
  *   library.c   calls through libcallbox beside posix_spawn, Python and bubblewrap
+ *   tool.c      calls of tools
  *   scale.c     many live boxes, many calls
  *   schema.c    arguments against a schema
  *   plot.c      curves as SVG
@@ -149,6 +150,7 @@ void add_bubblewrap(struct contestant *command);
 void race_call(void);
 void race_agents(void);
 void race_throughput(void);
+void race_tool(void);
 
 void race_schema(void);
 
