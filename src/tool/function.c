@@ -101,7 +101,7 @@ static int find_program(struct function *function, cbx_error *error)
 
 int function_find(cbx_function *run, struct function *ret, cbx_error *error)
 {
-        struct function function = { .files = list_new() };
+        struct function function = { .files = NULL };
         struct search search = { .address = (uintptr_t)run, .function = &function };
         int r;
 
@@ -112,6 +112,7 @@ int function_find(cbx_function *run, struct function *ret, cbx_error *error)
                 error_hint(error, "call cbx_serve_functions(argc, argv) first in main");
                 return -EINVAL;
         }
+        function.files = list_new();
         r = function.files ? find_program(&function, error) : error_oom(error);
         if (r == 0) {
                 dl_iterate_phdr(look_at, &search);

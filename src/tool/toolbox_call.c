@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A call of a tool: what is asked of the warden, and what is made of its answer. */
+#include <stdio.h>
 #include <string.h>
 
 #include "tool/toolbox.h"
@@ -187,8 +188,8 @@ static int refuse_unknown(cbx_toolbox *toolbox, const char *name, const char *id
         char shown[128];
 
         error_set(&unknown, -ENOENT, "", "unknown tool: %s", name); /* and makes it showable */
-        strncpy(shown, unknown.text + strlen("unknown tool: "), sizeof(shown) - 1);
-        shown[sizeof(shown) - 1] = '\0';
+        snprintf(shown, sizeof(shown), "%.*s", (int)sizeof(shown) - 1,
+                 unknown.text + strlen("unknown tool: "));
         text_make_showable(shown);
         refusal = json_pack("{s:s}", "error", unknown.text);
         return refusal ? refuse(toolbox->policy, shown, id, refusal, ret_call, error)
