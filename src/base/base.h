@@ -137,6 +137,13 @@ uint64_t time_now(void); /* CLOCK_MONOTONIC, nanoseconds */
  * all: a third of its letters may be wrong. Takes it as the best then. */
 bool word_is_nearer(const char *given, const char *word, size_t length, int *best);
 
+/* ---- Numbers ---- */
+
+#define NUMBER_ROOM 48
+
+/* The fewest digits that read back as the same number, with a point. */
+void number_write(double number, char room[NUMBER_ROOM]);
+
 /* ---- Hashing: FNV-1a, for table keys and policy identity, not for secrets. ---- */
 
 #define HASH_INIT 0xcbf29ce484222325ULL

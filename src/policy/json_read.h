@@ -80,8 +80,6 @@ int json_read_array(json_t *value, const struct json_place *at, json_reader *rea
 
 /* ---- Text (json_parse.c, json_write.c) ---- */
 
-#define JSON_NUMBER_ROOM 40
-
 enum {
         JSON_PARSE_NUL = 1 << 0, /* strings may hold a NUL */
 };
@@ -93,7 +91,7 @@ int json_parse(const char *text, size_t length, const char *what, size_t limit, 
 
 /* The text of a value, in one line where indent is 0; NULL when memory ran out. */
 char *json_write(const json_t *value, unsigned indent);
-void json_write_number(double number, char room[JSON_NUMBER_ROOM]);
+void json_write_number(double number, char room[NUMBER_ROOM]);
 
 /* ---- Suggestions (json_suggest.c) ---- */
 

@@ -9,26 +9,12 @@
 #include "policy/json_read.h"
 #include "policy/policy.h"
 
-void json_write_number(double number, char room[JSON_NUMBER_ROOM])
+void json_write_number(double number, char room[NUMBER_ROOM])
 {
-        static const char plain[] = "+-0123456789einfa";
-        char *point, *behind;
-
-        for (int digits = 15; digits <= 17; digits++) {
-                snprintf(room, JSON_NUMBER_ROOM, "%.*g", digits, number);
-                if (strtod(room, NULL) == number)
-                        break;
-        }
-        /* What is left is the point, as the locale writes it: in one byte or in more. */
-        point = room + strspn(room, plain);
-        if (*point) {
-                behind = point + strcspn(point, plain);
-                *point = '.';
-                memmove(point + 1, behind, strlen(behind) + 1);
-        }
+        number_write(number, room);
         /* It was no integer when it was read, and is none when it is read again. */
         if (!strpbrk(room, ".eEn"))
-                snprintf(room + strlen(room), JSON_NUMBER_ROOM - strlen(room), ".0");
+                snprintf(room + strlen(room), NUMBER_ROOM - strlen(room), ".0");
 }
 
 /* A character that cannot stand for itself in a string. */
@@ -139,7 +125,7 @@ static int write_container(struct writer *writer, const json_t *value)
 
 static int write_value(struct writer *writer, const json_t *value)
 {
-        char room[JSON_NUMBER_ROOM];
+        char room[NUMBER_ROOM];
 
         switch (json_typeof(value)) {
         case JSON_OBJECT:

@@ -3,7 +3,6 @@
  * Numbers as people write them. jansson has 64 bit integers and doubles; a double stands for the
  * shortest decimal that reads back as it, so that 0.0075 is a multiple of 0.0001.
  */
-#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -47,25 +46,13 @@ int number_compare(const json_t *a, const json_t *b)
                (json_real_value(a) < json_real_value(b));
 }
 
-void number_print(const json_t *number, char text[NUMBER_TEXT_MAX])
+void number_print(const json_t *number, char text[NUMBER_ROOM])
 {
-        char *point;
-
-        if (json_is_integer(number)) {
-                (void)snprintf(text, NUMBER_TEXT_MAX, "%" JSON_INTEGER_FORMAT,
+        if (json_is_integer(number))
+                (void)snprintf(text, NUMBER_ROOM, "%" JSON_INTEGER_FORMAT,
                                json_integer_value(number));
-                return;
-        }
-        /* Fifteen digits come back from every double but the smallest ones, which have fewer. */
-        for (int digits = fabs(json_real_value(number)) < DBL_MIN ? 1 : 15; digits <= 17;
-             digits++) {
-                (void)snprintf(text, NUMBER_TEXT_MAX, "%.*g", digits, json_real_value(number));
-                if (strtod(text, NULL) == json_real_value(number))
-                        break;
-        }
-        point = strchr(text, ','); /* in the locale of the program */
-        if (point)
-                *point = '.';
+        else
+                number_write(json_real_value(number), text);
 }
 
 /* ---- Multiples, exactly ---- */
@@ -79,7 +66,7 @@ struct decimal {
 static struct decimal decimal_of(const json_t *number)
 {
         struct decimal decimal = { 0 };
-        char text[NUMBER_TEXT_MAX], *s = text;
+        char text[NUMBER_ROOM], *s = text;
         bool point = false;
 
         if (json_is_integer(number)) {

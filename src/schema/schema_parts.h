@@ -283,8 +283,7 @@ bool value_is_deeper(const json_t *value, unsigned levels);
 int number_compare(const json_t *a, const json_t *b);
 bool number_is_integer(const json_t *number);
 bool number_is_multiple(const json_t *number, const json_t *of);
-#define NUMBER_TEXT_MAX 32
-void number_print(const json_t *number, char text[NUMBER_TEXT_MAX]);
+void number_print(const json_t *number, char text[NUMBER_ROOM]);
 
 /* ---- Mistakes ---- */
 

@@ -538,7 +538,7 @@ static int refuse(const struct expansion *to, const char *name, const char *text
 }
 
 /* The text of a scalar; in `room` where it is not a string. */
-static const char *text_of(const json_t *value, char room[JSON_NUMBER_ROOM])
+static const char *text_of(const json_t *value, char room[NUMBER_ROOM])
 {
         switch (value ? json_typeof(value) : JSON_NULL) {
         case JSON_STRING:
@@ -546,7 +546,7 @@ static const char *text_of(const json_t *value, char room[JSON_NUMBER_ROOM])
                                ? json_string_value(value)
                                : NULL;
         case JSON_INTEGER:
-                snprintf(room, JSON_NUMBER_ROOM, "%" JSON_INTEGER_FORMAT,
+                snprintf(room, NUMBER_ROOM, "%" JSON_INTEGER_FORMAT,
                          json_integer_value(value));
                 return room;
         case JSON_REAL:
@@ -596,7 +596,7 @@ static int expand_parts(struct expansion *to, const struct element *element)
 
         for (size_t i = 0; r == 0 && i < element->n_parts; i++) {
                 const struct part *part = &element->parts[i];
-                char room[JSON_NUMBER_ROOM];
+                char room[NUMBER_ROOM];
                 const char *piece = part->text;
 
                 /* What is fixed at the beginning decides whether it is an option. */
@@ -625,7 +625,7 @@ static int expand_each(struct expansion *to, const struct element *element)
                 return refuse(to, element->name, "must be an array");
         json_array_foreach(list, i, item)
         {
-                char room[JSON_NUMBER_ROOM], name[128];
+                char room[NUMBER_ROOM], name[128];
                 int r;
 
                 snprintf(name, sizeof(name), "%.100s/%zu", element->name, i);

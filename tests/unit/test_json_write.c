@@ -34,7 +34,7 @@ static void assert_written(const char *from, const char *to)
 static void assert_same_number(double number)
 {
         _cleanup_json_ json_t *json = NULL;
-        char room[JSON_NUMBER_ROOM];
+        char room[NUMBER_ROOM];
 
         json_write_number(number, room);
         json = parse(room);
@@ -81,7 +81,7 @@ static void a_number_reads_back_as_the_same(void **state)
 static void a_comma_of_the_locale_is_written_as_a_point(void **state)
 {
         static const char *const commas[] = { "de_DE.UTF-8", "fr_FR.UTF-8", "de_DE.utf8", "C" };
-        char room[JSON_NUMBER_ROOM];
+        char room[NUMBER_ROOM];
         size_t i = 0;
 
         (void)state;

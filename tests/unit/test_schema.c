@@ -137,7 +137,7 @@ static void numbers_are_printed_as_they_were_written(void **state)
         (void)state;
         for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
                 _cleanup_value_ json_t *number = json(texts[i]);
-                char text[NUMBER_TEXT_MAX];
+                char text[NUMBER_ROOM];
 
                 number_print(number, text);
                 assert_string_equal(text, texts[i]);
