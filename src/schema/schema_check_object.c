@@ -43,7 +43,7 @@ int check_required(const struct frame *frame, const struct rule *rule)
 
         json_array_foreach((json_t *)rule->value, i, name)
         {
-                struct quote quote;
+                char quote[QUOTE_ROOM];
                 int r = spend_on_name(frame, json_string_length(name));
 
                 if (r < 0)
@@ -51,7 +51,7 @@ int check_required(const struct frame *frame, const struct rule *rule)
                 if (json_object_get(frame->instance, json_string_value(name)))
                         continue;
                 r = mistake(frame, "required", "the property '%s' is missing",
-                            quote_name(json_string_value(name), &quote));
+                            quote_name(json_string_value(name), quote));
                 if (check_is_over(frame->check, r))
                         return r;
                 result |= r;
@@ -67,7 +67,7 @@ static int check_dependents(const struct frame *frame, const char *cause, const 
 
         json_array_foreach((json_t *)names, i, name)
         {
-                struct quote missing, there;
+                char missing[QUOTE_ROOM], there[QUOTE_ROOM];
                 int r = spend_on_name(frame, json_string_length(name));
 
                 if (r < 0)
@@ -76,8 +76,7 @@ static int check_dependents(const struct frame *frame, const char *cause, const 
                         continue;
                 r = mistake(frame, "dependentRequired",
                             "the property '%s' is missing; it must be there because '%s' is",
-                            quote_name(json_string_value(name), &missing),
-                            quote_name(cause, &there));
+                            quote_name(json_string_value(name), missing), quote_name(cause, there));
                 if (check_is_over(frame->check, r))
                         return r;
                 result |= r;
@@ -131,7 +130,7 @@ static int suggest(const json_t *names, const char *name, struct buffer *to)
 {
         const char *known, *nearest = NULL;
         int best = WORD_FAR;
-        struct quote quote = { "" };
+        char quote[QUOTE_ROOM];
         size_t i = 0;
         json_t *number;
 
@@ -139,7 +138,7 @@ static int suggest(const json_t *names, const char *name, struct buffer *to)
                             number) if (word_is_nearer(name, known, strlen(known), &best)) nearest =
                 known;
         if (nearest)
-                return buffer_printf(to, "; did you mean '%s'?", quote_name(nearest, &quote));
+                return buffer_printf(to, "; did you mean '%s'?", quote_name(nearest, quote));
         json_object_foreach((json_t *)names, known, number)
         {
                 int r;
@@ -147,7 +146,7 @@ static int suggest(const json_t *names, const char *name, struct buffer *to)
                 if (i == NAMES_LISTED)
                         return buffer_printf(to, " and %zu more", json_object_size(names) - i);
                 r = buffer_printf(to, "%s'%s'", i++ ? ", " : "; known are ",
-                                  quote_name(known, &quote));
+                                  quote_name(known, quote));
                 if (r < 0)
                         return r;
         }
@@ -158,7 +157,7 @@ static int tell_unknown(const struct frame *frame, const char *keyword, const ch
 {
         _cleanup_buffer_ struct buffer suggestion = BUFFER_INIT;
         const struct rule *properties = frame->node->properties;
-        struct quote quote;
+        char quote[QUOTE_ROOM];
         int r;
 
         if (!frame->check->list)
@@ -171,15 +170,15 @@ static int tell_unknown(const struct frame *frame, const char *keyword, const ch
         if (r < 0)
                 return r;
         return mistake(frame, keyword, "the property '%s' is not known here%s",
-                       quote_name(name, &quote), suggestion.data);
+                       quote_name(name, quote), suggestion.data);
 }
 
 static int tell_forbidden(const struct frame *frame, const char *keyword, const char *name)
 {
-        struct quote quote;
+        char quote[QUOTE_ROOM];
 
         return mistake(frame, keyword, "the property '%s' is not allowed here",
-                       quote_name(name, &quote));
+                       quote_name(name, quote));
 }
 
 /* ---- Properties by name, by pattern, and the rest: one walk for all three ---- */
@@ -291,10 +290,10 @@ int check_unevaluated_properties(const struct frame *frame, const struct rule *r
 static int tell_name(const struct frame *frame, const char *name,
                      const struct schema_mistakes *found)
 {
-        struct quote quote;
+        char quote[QUOTE_ROOM];
 
         return mistake(frame, "propertyNames", "the property name '%s' is not allowed%s%s",
-                       quote_name(name, &quote), found->n ? ": it " : "",
+                       quote_name(name, quote), found->n ? ": it " : "",
                        found->n ? found->items[0].text : "");
 }
 

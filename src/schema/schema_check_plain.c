@@ -21,7 +21,7 @@ static const struct {
 int check_type(const struct frame *frame, const struct rule *rule)
 {
         _cleanup_buffer_ struct buffer names = BUFFER_INIT;
-        struct quote quote;
+        char quote[QUOTE_ROOM];
 
         if (rule->count & value_type(frame->instance))
                 return 0;
@@ -34,7 +34,7 @@ int check_type(const struct frame *frame, const struct rule *rule)
                         return -ENOMEM;
         return mistake(frame, "type", "must be %s, is %s%s", names.data,
                        json_is_string(frame->instance) ? "the string " : "",
-                       quote_value(frame->instance, &quote));
+                       quote_value(frame->instance, quote));
 }
 
 /* ---- Sets of values ---- */
@@ -46,12 +46,12 @@ static int list_values(const json_t *values, struct buffer *to)
 
         json_array_foreach((json_t *)values, i, value)
         {
-                struct quote quote;
+                char quote[QUOTE_ROOM];
                 int r;
 
                 if (i == ENUM_LISTED)
                         return buffer_printf(to, " and %zu more", json_array_size(values) - i);
-                r = buffer_printf(to, "%s%s", i ? ", " : "", quote_value(value, &quote));
+                r = buffer_printf(to, "%s%s", i ? ", " : "", quote_value(value, quote));
                 if (r < 0)
                         return r;
         }
@@ -80,7 +80,7 @@ static const char *nearest_value(const json_t *values, const json_t *instance)
 int check_enum(const struct frame *frame, const struct rule *rule)
 {
         _cleanup_buffer_ struct buffer values = BUFFER_INIT;
-        struct quote found, meant;
+        char found[QUOTE_ROOM], meant[QUOTE_ROOM];
         const char *nearest;
         json_t *value;
         size_t i;
@@ -102,15 +102,15 @@ int check_enum(const struct frame *frame, const struct rule *rule)
         nearest = nearest_value(rule->value, frame->instance);
         if (nearest)
                 return mistake(frame, "enum", "must be one of %s, is %s; did you mean \"%s\"?",
-                               values.data, quote_value(frame->instance, &found),
-                               quote_name(nearest, &meant));
+                               values.data, quote_value(frame->instance, found),
+                               quote_name(nearest, meant));
         return mistake(frame, "enum", "must be one of %s, is %s", values.data,
-                       quote_value(frame->instance, &found));
+                       quote_value(frame->instance, found));
 }
 
 int check_const(const struct frame *frame, const struct rule *rule)
 {
-        struct quote wanted, found;
+        char wanted[QUOTE_ROOM], found[QUOTE_ROOM];
         int r = value_equal(frame->check, rule->value, frame->instance);
 
         if (r <= 0)
@@ -118,18 +118,18 @@ int check_const(const struct frame *frame, const struct rule *rule)
         if ((json_is_object(rule->value) && json_is_object(frame->instance)) ||
             (json_is_array(rule->value) && json_is_array(frame->instance)))
                 return mistake(frame, "const", "must be exactly the value that the schema has");
-        return mistake(frame, "const", "must be %s, is %s", quote_value(rule->value, &wanted),
-                       quote_value(frame->instance, &found));
+        return mistake(frame, "const", "must be %s, is %s", quote_value(rule->value, wanted),
+                       quote_value(frame->instance, found));
 }
 
 /* ---- Numbers ---- */
 
 static int wrong_number(const struct frame *frame, const struct rule *rule, const char *wanted)
 {
-        struct quote bound, found;
+        char bound[QUOTE_ROOM], found[QUOTE_ROOM];
 
         return mistake(frame, rule->keyword->name, "must be %s %s, is %s", wanted,
-                       quote_value(rule->value, &bound), quote_value(frame->instance, &found));
+                       quote_value(rule->value, bound), quote_value(frame->instance, found));
 }
 
 int check_multiple_of(const struct frame *frame, const struct rule *rule)
@@ -204,12 +204,12 @@ int check_min_length(const struct frame *frame, const struct rule *rule)
 
 int check_pattern(const struct frame *frame, const struct rule *rule)
 {
-        struct quote pattern, found;
+        char pattern[QUOTE_ROOM], found[QUOTE_ROOM];
         int r = regex_match(frame->check, rule->regexes[0], json_string_value(frame->instance),
                             json_string_length(frame->instance));
 
         if (r <= 0)
                 return r;
         return mistake(frame, "pattern", "must match the pattern %s, is %s",
-                       quote_value(rule->value, &pattern), quote_value(frame->instance, &found));
+                       quote_value(rule->value, pattern), quote_value(frame->instance, found));
 }

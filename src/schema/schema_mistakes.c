@@ -78,46 +78,44 @@ static size_t cut_length(const char *text, size_t length)
         return length;
 }
 
-const char *quote_name(const char *name, struct quote *quote)
+const char *quote_name(const char *name, char quote[QUOTE_ROOM])
 {
         size_t length = cut_length(name, strnlen(name, SCHEMA_QUOTE_MAX + 1));
 
-        (void)snprintf(quote->text, sizeof(quote->text), "%.*s%s", (int)length, name,
-                       name[length] ? "..." : "");
-        text_make_showable(quote->text);
-        return quote->text;
+        (void)snprintf(quote, QUOTE_ROOM, "%.*s%s", (int)length, name, name[length] ? "..." : "");
+        text_make_showable(quote);
+        return quote;
 }
 
-static void quote_string(const json_t *string, struct quote *quote)
+static void quote_string(const json_t *string, char quote[QUOTE_ROOM])
 {
         size_t length = json_string_length(string), n = 0;
         const char *text = json_string_value(string);
         const size_t cut = cut_length(text, length);
-        char *to = quote->text;
 
-        to[n++] = '"';
+        quote[n++] = '"';
         for (size_t i = 0; i < cut && n < QUOTE_ROOM - 8; i++) {
                 static const char plain[] = "\"\\\n\t\r", letters[] = "\"\\ntr";
                 const char *special = text[i] ? strchr(plain, text[i]) : NULL;
 
                 if (special)
-                        to[n++] = '\\';
-                to[n++] = special ? letters[special - plain] : text[i] ? text[i] : '?';
+                        quote[n++] = '\\';
+                quote[n++] = special ? letters[special - plain] : text[i] ? text[i] : '?';
         }
-        (void)snprintf(to + n, QUOTE_ROOM - n, "%s\"", cut < length ? "..." : "");
-        text_make_showable(quote->text);
+        (void)snprintf(quote + n, QUOTE_ROOM - n, "%s\"", cut < length ? "..." : "");
+        text_make_showable(quote);
 }
 
-const char *quote_value(const json_t *value, struct quote *quote)
+const char *quote_value(const json_t *value, char quote[QUOTE_ROOM])
 {
         switch (json_typeof(value)) {
         case JSON_STRING:
                 quote_string(value, quote);
-                return quote->text;
+                return quote;
         case JSON_INTEGER:
         case JSON_REAL:
-                number_print(value, quote->text);
-                return quote->text;
+                number_print(value, quote);
+                return quote;
         case JSON_NULL:
                 return "null";
         case JSON_TRUE:

@@ -299,10 +299,7 @@ int mistakes_move(struct schema_mistakes *to, struct schema_mistakes *from);
 
 /* A value or a name for a text, cut and made safe; lives in the caller's room. */
 #define QUOTE_ROOM (SCHEMA_QUOTE_MAX + 80)
-struct quote {
-        char text[QUOTE_ROOM];
-};
-const char *quote_value(const json_t *value, struct quote *quote);
-const char *quote_name(const char *name, struct quote *quote); /* without quotes around it */
+const char *quote_value(const json_t *value, char quote[QUOTE_ROOM]);
+const char *quote_name(const char *name, char quote[QUOTE_ROOM]); /* without quotes around it */
 
 #endif
