@@ -53,8 +53,11 @@ int arguments_read(const struct tool *tool, const char *text, size_t length, jso
         if (r == 0 && !json_is_object(arguments))
                 r = error_set(&error, -EINVAL, "", "must be an object, not %s",
                               json_type_str(arguments));
-        if (r == 0 && tool->defaults)
+        if (r == 0 && tool->defaults) {
                 r = schema_apply_defaults(tool->input, arguments);
+                if (r == -E2BIG)
+                        error_set(&error, r, "", "the defaults of the schema never end");
+        }
         if (r == -ENOMEM)
                 return r;
         if (r >= 0) {
