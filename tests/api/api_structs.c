@@ -85,7 +85,7 @@ static void size_of_event(struct api *api)
 
         api->spec.argv = echo;
         call = api_start(api);
-        newer.known.size = sizeof(cbx_event) - 1;
+        newer.known.size = offsetof(cbx_event, done) - 1; /* less than the first there was */
         api_refused(api, cbx_step(call, &newer.known, &api->error), -EINVAL, "event");
         newer.known.size = sizeof(newer);
         EQUAL(cbx_step(call, &newer.known, &api->error), 0);
