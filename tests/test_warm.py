@@ -213,6 +213,19 @@ def impatient():
             time.sleep(0.05)  # whatever was started ahead is over
 
 
+@harness.case("a program that has written something before its call is not used")
+def early():
+    mark = secrets.token_hex(8)
+    argv, line = ["sh", "-c", f"date +%s%N; exec sh -c cat {mark}"], f"sh\0-c\0cat\0{mark}"
+    with warden_of() as warden:
+        policy = LIBRARY.policy({})
+        run(warden, policy, argv)
+        for _ in range(FEW):
+            waiting(line, lambda: run(warden, policy, argv))
+            before = time.time_ns()
+            check(int(run(warden, policy, argv)["output"]) >= before, "it was started before its call")
+
+
 def write_tool(path, text):
     path.write_text(f"#!/bin/sh\ncat\necho {text}\n", encoding="ascii")
     path.chmod(0o755)
