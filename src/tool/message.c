@@ -78,7 +78,7 @@ static bool read_frame(struct message *message)
 static int take_frame(const char *data, size_t length, bool last, size_t *ret_taken,
                       struct message *message, cbx_error *error)
 {
-        struct message_frame frame;
+        struct message_frame frame = { 0 };
 
         if (length >= sizeof(frame))
                 memcpy(&frame, data, sizeof(frame));

@@ -546,8 +546,7 @@ static const char *text_of(const json_t *value, char room[NUMBER_ROOM])
                                ? json_string_value(value)
                                : NULL;
         case JSON_INTEGER:
-                snprintf(room, NUMBER_ROOM, "%" JSON_INTEGER_FORMAT,
-                         json_integer_value(value));
+                snprintf(room, NUMBER_ROOM, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
                 return room;
         case JSON_REAL:
                 json_write_number(json_real_value(value), room);

@@ -159,12 +159,12 @@ static int refuse(cbx_policy *policy, const char *name, const char *id, json_t *
                   cbx_call **ret_call, cbx_error *error)
 {
         _cleanup_fd_ int theirs = -1;
-        cbx_call *call;
+        cbx_call *call = NULL;
         int r = client_check_id(id, error);
 
         if (r == 0)
                 r = client_open_call(policy, id, &call, &theirs, error);
-        if (r < 0)
+        if (!call)
                 return r;
         call->report.tool = outcome_refused(name, refusal);
         call->report.id = id ? strdup(id) : NULL;

@@ -30,28 +30,28 @@ static int read_template(const char *text, bool defaults, struct tool_mistakes *
         return template_read(list, &place, &context, ret_template);
 }
 
-static struct template *good(const char *text)
+static void read_good(const char *text, struct template **ret)
 {
         _cleanup_mistakes_ struct tool_mistakes mistakes = TOOL_MISTAKES_INIT;
-        struct template *template = NULL;
 
-        if (read_template(text, true, &mistakes, &template) < 0)
+        if (read_template(text, true, &mistakes, ret) < 0)
                 fail_msg("%s: %s: %s", text, mistakes.items[0].where, mistakes.items[0].text);
         assert_int_equal(mistakes.n, 0);
-        return template;
 }
 
 /* The arguments, each with a line break behind it, or the place and the text of the refusal. */
 static void assert_expands(const char *template_text, const char *arguments_text,
                            const char *expected)
 {
-        struct template *template = good(template_text);
+        struct template *template = NULL;
         _cleanup_json_ json_t *arguments = json_loads(arguments_text, JSON_ALLOW_NUL, NULL);
         _cleanup_buffer_ struct buffer joined = BUFFER_INIT;
         _cleanup_list_ char **argv = list_new();
         cbx_error error = CBX_ERROR_INIT;
-        int r = template_expand(template, arguments, &error, &argv);
+        int r;
 
+        read_good(template_text, &template);
+        r = template_expand(template, arguments, &error, &argv);
         for (char **argument = argv; r == 0 && *argument; argument++)
                 assert_int_equal(buffer_printf(&joined, "%s\n", *argument), 0);
         if (r < 0)
@@ -142,11 +142,13 @@ static json_t *long_text(size_t length)
 
 static int expand(const char *text, const char *name, json_t *value, cbx_error *error)
 {
-        struct template *template = good(text);
+        struct template *template = NULL;
         _cleanup_json_ json_t *arguments = json_pack("{s:o}", name, value);
         _cleanup_list_ char **argv = list_new();
-        int r = template_expand(template, arguments, error, &argv);
+        int r;
 
+        read_good(text, &template);
+        r = template_expand(template, arguments, error, &argv);
         template_free(template);
         return r;
 }
