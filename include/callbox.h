@@ -504,8 +504,8 @@ typedef struct cbx_tool_event {
                 sizeof(cbx_tool_event), 0, NULL, NULL, NULL                                        \
         }
 
-/* The pollable descriptor of changes, and the next of them. Never waits. A broken manifest leaves
- * the last good version of its tool in place. */
+/* The pollable descriptor of changes, and the next of them: for one thread. Never waits. A broken
+ * manifest leaves the last good version of its tool in place. */
 CBX_API int cbx_toolbox_fd(const cbx_toolbox *toolbox);
 CBX_API int cbx_toolbox_step(cbx_toolbox *toolbox, cbx_tool_event *event, cbx_error *error);
 

@@ -13,11 +13,8 @@ static const struct {
         const char *name;
         int (*run)(int argc, char **argv);
 } verbs[] = {
-        { "run", cli_run },
-        { "doctor", cli_doctor },
-        { "policy", cli_policy },
-        { "tool", cli_tool },
-        { "warden", cli_warden },
+        { "run", cli_run },   { "doctor", cli_doctor }, { "policy", cli_policy },
+        { "tool", cli_tool }, { "warden", cli_warden },
 };
 
 static const char help[] =
@@ -93,7 +90,8 @@ int main(int argc, char **argv)
         for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
                 if (strcmp(argv[1], verbs[i].name) == 0)
                         return verbs[i].run(argc - 1, argv + 1);
-        return cli_fail("there is no verb \"%s\"; the verbs are run, doctor, policy, tool and warden "
-                        "(see callbox --help)",
-                        argv[1]);
+        return cli_fail(
+                "there is no verb \"%s\"; the verbs are run, doctor, policy, tool and warden "
+                "(see callbox --help)",
+                argv[1]);
 }

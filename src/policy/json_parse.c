@@ -8,6 +8,9 @@
 #include "policy/policy_parts.h"
 
 #define JSON_DEPTH_MAX 64
+/* A parsed value takes far more memory than its text, an object most of all: "{}," some 80 times as
+ * much. Objects and arrays weigh as much as four other values. */
+#define JSON_WEIGHT_MAX 2000000
 
 struct scan_level {
         bool array;
@@ -19,6 +22,7 @@ struct scan_level {
 struct scan {
         struct scan_level levels[JSON_DEPTH_MAX];
         size_t depth;
+        size_t weight;
         int line;
 };
 
@@ -31,8 +35,9 @@ static const char *scan_string(const char *s, const char *end)
         return s;
 }
 
-/* Follow brackets, keys and commas. False as soon as there are too many levels. Text that is not
- * JSON is followed no further than to jansson's first complaint, so it may scan as anything. */
+/* Follow brackets, keys and commas. False as soon as there are too many levels or values. Text that
+ * is not JSON is followed no further than to jansson's first complaint, so it may scan as anything.
+ */
 static bool scan_text(struct scan *scan, const char *text, size_t length)
 {
         const char *end = text + length;
@@ -52,7 +57,8 @@ static bool scan_text(struct scan *scan, const char *text, size_t length)
                         break;
                 case '[':
                 case '{':
-                        if (scan->depth == JSON_DEPTH_MAX)
+                        scan->weight += 4;
+                        if (scan->depth == JSON_DEPTH_MAX || scan->weight > JSON_WEIGHT_MAX)
                                 return false;
                         scan->levels[scan->depth++] = (struct scan_level){ .array = *s == '[' };
                         break;
@@ -62,6 +68,8 @@ static bool scan_text(struct scan *scan, const char *text, size_t length)
                                 scan->depth--;
                         break;
                 case ',':
+                        if (++scan->weight > JSON_WEIGHT_MAX)
+                                return false;
                         if (level) {
                                 level->index++;
                                 level->key = NULL;
@@ -132,8 +140,11 @@ int json_parse(const char *text, size_t length, const char *what, size_t limit, 
         if (length > limit)
                 return error_set(error, -EFBIG, NULL, "%s is longer than %zu bytes", what, limit);
         if (!scan_text(&scan, text, length))
-                return error_set(error, -EINVAL, NULL, "%s, line %d: nested more than %d deep",
-                                 what, scan.line, JSON_DEPTH_MAX);
+                return scan.weight > JSON_WEIGHT_MAX
+                               ? error_set(error, -EFBIG, NULL, "%s has too many values", what)
+                               : error_set(error, -EINVAL, NULL,
+                                           "%s, line %d: nested more than %d deep", what, scan.line,
+                                           JSON_DEPTH_MAX);
         json = json_loadb(text, length,
                           JSON_REJECT_DUPLICATES | JSON_DECODE_ANY |
                                   (flags & JSON_PARSE_NUL ? JSON_ALLOW_NUL : 0),

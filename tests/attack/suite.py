@@ -1420,7 +1420,7 @@ def e80(box):
 
 # ---- F. /proc, /sys, /dev ----------------------------------------------------------------------
 
-attack("F81", "pids of the host", "F81-pids", without="pid,root")
+attack("F81", "pids of the host", "F81-pids", without="pid,root,watch")
 attack("F82", "settings of the kernel", "F82-kernel-settings", without="readonly,masks,landlock")
 attack("F83", "files of /proc and /sys that tell too much", "F83-masked", without="masks,root")
 attack("F85", "its own ids and attributes", "F85-self", without="readonly,masks,landlock")
@@ -1774,7 +1774,7 @@ def q165(box):
     return None
 
 
-@attempt("Q167", "arguments and environment of callbox by /proc", without="pid,root,landlock")
+@attempt("Q167", "arguments and environment of callbox by /proc", without="pid,root,landlock,watch")
 def q167(box):
     marker = f"mark{secrets.token_hex(6)}"
     hidden = box.file(f"{marker}/private")
