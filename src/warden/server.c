@@ -14,9 +14,9 @@
 #include <sys/wait.h>
 
 #define POLICIES_MAX 256   /* that one client may have in use */
-#define FDS_PER_CALL 22    /* at most */
+#define FDS_PER_CALL 19    /* while it runs, with every stream and the caller's own descriptors */
 #define RUNNING_RESERVE 8  /* for clients that have no call under way */
-#define FDS_RESERVED 256   /* for prepared boxes, makers and clients */
+#define FDS_RESERVED 512   /* for calls that begin, prepared boxes, makers and clients */
 #define PATIENCE_SECONDS 3 /* with what does not die */
 #define LEAVE_GRACE (3 * NSEC_PER_SEC)
 
