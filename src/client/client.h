@@ -77,8 +77,10 @@ uint64_t client_serial(cbx_warden *warden);
 int client_read_spec(const cbx_spec *spec, const cbx_policy *policy, cbx_spec *room, char *shell[4],
                      struct wire_spec *ret, cbx_error *error);
 
-/* Can it come back in a report? NULL is allowed (spec.c). */
+/* Parts of it, for calls that are refused before there is one. An id must be able to come back in a
+ * report; NULL is allowed. */
 int client_check_id(const char *id, cbx_error *error);
+int client_check_modes(const cbx_spec *spec, cbx_error *error);
 
 /* What boxes are prepared for, besides the policy. */
 struct client_how {

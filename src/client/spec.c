@@ -42,7 +42,7 @@ static int check_variables(const char *const *variables, cbx_error *error)
         return 0;
 }
 
-static int check_modes(const cbx_spec *spec, cbx_error *error)
+int client_check_modes(const cbx_spec *spec, cbx_error *error)
 {
         static const char text[] = "is none of the modes of callbox.h";
 
@@ -146,7 +146,7 @@ int client_read_spec(const cbx_spec *spec, const cbx_policy *policy, cbx_spec *r
                                    .input_from_fd = room->input_mode == CBX_FROM_FD };
         r = read_program(room, shell, ret, error);
         if (r == 0)
-                r = check_modes(room, error);
+                r = client_check_modes(room, error);
         if (r == 0)
                 r = check_variables(room->environment, error);
         if (r == 0)

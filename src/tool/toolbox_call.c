@@ -301,7 +301,7 @@ static int read_spec(const struct tool *tool, const cbx_spec *given, cbx_spec *s
         if (tool && tool->kind != TOOL_FUNCTION && !captured)
                 return error_set(error, -EINVAL, "output_mode",
                                  "the output of %s is its result and must be captured", tool->name);
-        return 0;
+        return client_check_modes(spec, error);
 }
 
 static int start(cbx_toolbox *toolbox, struct tool *tool, struct request *request, cbx_spec *spec,
