@@ -75,26 +75,53 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *data)
         return 0;
 }
 
+static int refuse_replaced(const char *path, cbx_error *error)
+{
+        error_set(error, -ESTALE, "run", "the program's file was replaced since it was started: %s",
+                  path);
+        error_hint(error, "start the program again");
+        return -ESTALE;
+}
+
+/* Which file has the function, by its number rather than its name. */
+static int find_identity(struct function *function, cbx_error *error)
+{
+        const char *path = function->object ? function->object : function->program;
+        struct stat facts;
+
+        if (stat(path, &facts) < 0)
+                return refuse_replaced(path, error);
+        function->device = facts.st_dev;
+        function->inode = facts.st_ino;
+        return 0;
+}
+
+int function_check(const struct function *function, cbx_error *error)
+{
+        struct function now = *function;
+
+        if (function->symbol)
+                return 0;
+        if (find_identity(&now, error) < 0 || now.device != function->device ||
+            now.inode != function->inode)
+                return refuse_replaced(function->object ? function->object : function->program,
+                                       error);
+        return 0;
+}
+
 /* The file of this program, if it is still there under its name. */
 static int find_program(struct function *function, cbx_error *error)
 {
         char path[PATH_MAX];
-        struct stat running, named;
         ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
 
         if (n < 0)
                 return error_set(error, -errno, "", "cannot find the program's own file: %s",
                                  strerror(errno));
         path[n] = '\0';
-        if (stat("/proc/self/exe", &running) < 0 || stat(path, &named) < 0 ||
-            running.st_dev != named.st_dev || running.st_ino != named.st_ino) {
-                error_set(error, -ESTALE, "run",
-                          "the program's file was replaced since it was "
-                          "started: %s",
-                          path);
-                error_hint(error, "start the program again");
-                return -ESTALE;
-        }
+        /* The kernel adds " (deleted)" to the name of a file that is gone from its place. */
+        if (access(path, F_OK) < 0)
+                return refuse_replaced(path, error);
         function->program = strdup(path);
         return function->program && list_add(&function->files, path) == 0 ? 0 : error_oom(error);
 }
@@ -124,6 +151,8 @@ int function_find(cbx_function *run, struct function *ret, cbx_error *error)
                         r = error_set(error, -EINVAL, "run",
                                       "is in a file whose name has a line "
                                       "break");
+                else
+                        r = find_identity(&function, error);
         }
         if (r < 0) {
                 function_free(&function);
@@ -196,7 +225,9 @@ int function_request(const struct function *function, const char *arguments, siz
         if (function->symbol)
                 r = buffer_printf(ret, FUNCTION_BY_NAME " %s\n", function->symbol);
         else
-                r = buffer_printf(ret, FUNCTION_BY_OFFSET " %" PRIx64 " %s\n", function->offset,
+                r = buffer_printf(ret,
+                                  FUNCTION_BY_OFFSET " %" PRIx64 " %" PRIx64 " %" PRIx64 " %s\n",
+                                  function->offset, function->device, function->inode,
                                   function->object ? function->object : "");
         return r < 0 ? r : buffer_add(ret, arguments, length);
 }

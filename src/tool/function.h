@@ -14,16 +14,18 @@
 #include "base/base.h"
 
 #define FUNCTION_MARK "--callbox-functions"
-#define FUNCTION_BY_NAME "name"     /* SYMBOL: of the object that was named in argv */
-#define FUNCTION_BY_OFFSET "offset" /* HEX [PATH]: in the program, or in a file it loads */
+#define FUNCTION_BY_NAME "name" /* SYMBOL: of the object that was named in argv */
+/* OFFSET DEVICE INODE [PATH], numbers in hex: in the program, or in a file it loads, provided that
+ * it is still that file */
+#define FUNCTION_BY_OFFSET "offset"
 
 /* Where a function is, for a process that loads the same files. */
 struct function {
-        char *program; /* that serves it */
-        char *object;  /* shared object that has it; NULL: the program itself */
-        char *symbol;  /* its name; NULL: by offset */
-        uint64_t offset;
-        char **files; /* host files that the program needs to start */
+        char *program;                  /* that serves it */
+        char *object;                   /* shared object that has it; NULL: the program itself */
+        char *symbol;                   /* its name; NULL: by offset */
+        uint64_t offset, device, inode; /* and of which file */
+        char **files;                   /* host files that the program needs to start */
 };
 
 /* main has called cbx_serve_functions, so that this program can be started again. */
@@ -39,6 +41,8 @@ int function_of_object(const char *object, const char *symbol, const char *serve
                        struct function *ret, cbx_error *error);
 void function_free(struct function *function);
 
+/* Is the file still there that an offset was found in? Another would be called anywhere. */
+int function_check(const struct function *function, cbx_error *error);
 /* The request that makes the server call it, appended. */
 int function_request(const struct function *function, const char *arguments, size_t length,
                      struct buffer *ret);

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 
 #include "tool/function.h"
@@ -95,15 +96,22 @@ static int first_base(struct dl_phdr_info *info, size_t size, void *data)
         return 1; /* the program itself comes first */
 }
 
-/* "HEX [PATH]" */
+/* "OFFSET DEVICE INODE [PATH]" */
 static cbx_function *by_offset(cbx_reply *reply, char *text)
 {
-        char *path = NULL;
-        uintptr_t base = 0, offset = strtoul(text, &path, 16);
+        char *path = text;
+        uintptr_t base = 0, offset = strtoul(path, &path, 16);
+        unsigned long device = strtoul(path, &path, 16), inode = strtoul(path, &path, 16);
         struct link_map *map = NULL;
+        struct stat facts;
         void *file;
 
         path += *path == ' ';
+        if (stat(*path ? path : "/proc/self/exe", &facts) < 0 || facts.st_dev != device ||
+            facts.st_ino != inode) {
+                fail(reply, "the program's file was replaced since it was started", path, NULL);
+                return NULL;
+        }
         if (!*path) {
                 dl_iterate_phdr(first_base, &base);
                 return (cbx_function *)(base + offset);

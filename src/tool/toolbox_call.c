@@ -215,12 +215,14 @@ static void request_clear(struct request *request)
         buffer_free(&request->input);
 }
 
-static int build_function(const struct tool *tool, struct request *request)
+static int build_function(const struct tool *tool, struct request *request, cbx_error *error)
 {
         const struct function *function = &tool->function;
         char *variable = NULL;
-        int r = list_add(&request->argv, function->program);
+        int r = function_check(function, error);
 
+        if (r == 0)
+                r = list_add(&request->argv, function->program);
         if (r == 0)
                 r = list_add(&request->argv, FUNCTION_MARK);
         if (r == 0 && function->symbol)
@@ -267,7 +269,8 @@ static int build_command(const struct tool *tool, struct request *request, cbx_e
         return r;
 }
 
-/* -EINVAL: the arguments cannot be given to the tool, and the error says why. */
+/* -EINVAL: the arguments cannot be given to the tool; -ESTALE: its program is not there any more.
+ * The error says why. */
 static int build(const struct tool *tool, struct request *request, cbx_error *error)
 {
         request->text = json_write(request->arguments, 0);
@@ -275,7 +278,7 @@ static int build(const struct tool *tool, struct request *request, cbx_error *er
         request->environment = list_new();
         if (!request->text || !request->argv || !request->environment)
                 return -ENOMEM;
-        return tool->kind == TOOL_FUNCTION ? build_function(tool, request)
+        return tool->kind == TOOL_FUNCTION ? build_function(tool, request, error)
                                            : build_command(tool, request, error);
 }
 
@@ -373,6 +376,8 @@ int cbx_toolbox_start(cbx_toolbox *toolbox, const char *name, const char *argume
                 r = build(tool, &request, &wrong);
                 if (r == -EINVAL)
                         refusal = tool_refusal_of(TOOL_BAD_ARGUMENTS, &wrong);
+                else if (r == -ESTALE)
+                        refusal = json_pack("{s:s}", "error", wrong.text);
         }
         if (refusal)
                 return refuse(tool->policy, tool->name, spec.id, refusal, ret_call, error);

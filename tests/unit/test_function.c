@@ -24,9 +24,10 @@ static void a_request_is_a_line_and_the_arguments(void **state)
         (void)state;
         assert_request(&(struct function){ .symbol = (char *)"add" }, "{\"a\":1}",
                        "name add\n{\"a\":1}");
-        assert_request(&(struct function){ .offset = 0x1f00 }, "{}", "offset 1f00 \n{}");
+        assert_request(&(struct function){ .offset = 0x1f00, .device = 0x801, .inode = 12 }, "{}",
+                       "offset 1f00 801 c \n{}");
         assert_request(&(struct function){ .offset = UINT64_MAX, .object = (char *)"/x/a b.so" },
-                       "{}", "offset ffffffffffffffff /x/a b.so\n{}");
+                       "{}", "offset ffffffffffffffff 0 0 /x/a b.so\n{}");
 }
 
 /* Arguments are JSON: a line break in them is no second line of the request. */
@@ -73,6 +74,10 @@ static void a_function_of_the_program_is_an_offset_in_it(void **state)
         assert_null(function.object);
         assert_null(function.symbol);
         assert_true(function.offset > 0 && function.offset < (uintptr_t)some_function);
+        assert_int_equal(function_check(&function, &error), 0);
+        function.inode++;
+        assert_int_equal(function_check(&function, &error), -ESTALE);
+        assert_non_null(strstr(error.text, "was replaced"));
         assert_true(list_length(function.files) > 1); /* the program and the C library */
         function_free(&function);
 }
