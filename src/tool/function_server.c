@@ -24,7 +24,23 @@ struct cbx_reply {
         pthread_mutex_t lock; /* a function may have threads */
 };
 
-/* A frame in one piece, between those of other threads. */
+/* All of it, from the first byte that was not yet written. */
+static int write_rest(int fd, const struct iovec *parts, size_t n, size_t written)
+{
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < n; i++) {
+                size_t skip = MIN(written, parts[i].iov_len);
+
+                r = fd_write_all(fd, (const char *)parts[i].iov_base + skip,
+                                 parts[i].iov_len - skip);
+                written -= skip;
+        }
+        return r;
+}
+
+/* A frame in one piece, between those of other threads; a short one also between those of processes
+ * that the function has forked, as a pipe takes up to PIPE_BUF bytes at once. */
 static int send_frame(cbx_reply *reply, enum message_kind kind, const void *front,
                       size_t front_length, const char *text, size_t length)
 {
@@ -33,13 +49,16 @@ static int send_frame(cbx_reply *reply, enum message_kind kind, const void *fron
         struct iovec parts[] = { { &frame, sizeof(frame) },
                                  { (void *)front, front_length },
                                  { (void *)text, length } };
-        int r = 0;
+        ssize_t n;
+        int r;
 
         if (length > UINT32_MAX - front_length)
                 return -EFBIG;
         pthread_mutex_lock(&reply->lock);
-        for (size_t i = 0; r == 0 && i < ARRAY_SIZE(parts); i++)
-                r = fd_write_all(reply->fd, parts[i].iov_base, parts[i].iov_len);
+        n = writev(reply->fd, parts, ARRAY_SIZE(parts));
+        r = n < 0 && errno != EINTR && errno != EAGAIN ? -errno : 0;
+        if (r == 0)
+                r = write_rest(reply->fd, parts, ARRAY_SIZE(parts), (size_t)MAX(n, 0));
         pthread_mutex_unlock(&reply->lock);
         return r;
 }
