@@ -598,8 +598,9 @@ static int expand_parts(struct expansion *to, const struct element *element)
                 char room[NUMBER_ROOM];
                 const char *piece = part->text;
 
-                /* What is fixed at the beginning decides whether it is an option. */
-                fixed |= part->kind == PART_TEXT && text.length == 0;
+                /* What is fixed at the beginning decides whether it is an option. Text behind an
+                 * empty value is not at the beginning: "{from}-{to}" must not become "-rf". */
+                fixed |= part->kind == PART_TEXT && i == 0;
                 if (part->kind == PART_VALUE) {
                         name = part->text;
                         piece = text_of(json_object_get(to->arguments, name), room);

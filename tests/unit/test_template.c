@@ -89,11 +89,11 @@ static void no_value_is_an_option_of_its_own(void **state)
         assert_expands("[\"{n}\"]", "{\"n\": -1}", dash);
         assert_expands("[\"{s}{n}\"]", "{\"s\": \"\", \"n\": -1}", dash);
         assert_expands("[\"{s}x\"]", "{\"s\": \"-\"}", dash);
+        assert_expands("[\"{s}-{n}\"]", "{\"s\": \"\", \"n\": 1}", dash);
         assert_expands("[{\"each\": \"list\"}]", "{\"list\": [\"a\", \"-b\"]}", "/list/1: may not");
         assert_expands("[{\"json\": \"any\"}]", "{\"any\": -1}", dash);
         /* What the manifest writes, or allows, may. */
         assert_expands("[\"-{s}\", \"x{n}\"]", "{\"s\": \"-a\", \"n\": -1}", "--a\nx-1\n");
-        assert_expands("[\"{s}-x\"]", "{\"s\": \"\"}", "-x\n");
         assert_expands(
                 "[{\"value\": \"{s}\", \"dash\": true}, {\"each\": \"list\", \"dash\": true},"
                 " {\"json\": \"any\", \"dash\": true}]",
