@@ -40,6 +40,22 @@ json_t *tool_refusal_of(const char *before, const cbx_error *error)
         return tool_refusal(before, &mistakes);
 }
 
+json_t *tool_refusal_of_all(const char *before, const struct tool_mistakes *mistakes)
+{
+        struct schema_mistake items[SCHEMA_MISTAKES_MAX];
+        struct schema_mistakes found = { .items = items,
+                                         .n = MIN(mistakes->n, ARRAY_SIZE(items)),
+                                         .cut = mistakes->cut || mistakes->n > ARRAY_SIZE(items) };
+
+        if (mistakes->failed)
+                return NULL;
+        for (size_t i = 0; i < found.n; i++)
+                items[i] = (struct schema_mistake){ .path = mistakes->items[i].where,
+                                                    .keyword = (char *)"",
+                                                    .text = mistakes->items[i].text };
+        return tool_refusal(before, &found);
+}
+
 int arguments_read(const struct tool *tool, const char *text, size_t length, json_t **ret_arguments,
                    json_t **ret_refusal)
 {

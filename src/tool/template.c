@@ -524,17 +524,40 @@ int template_read(json_t *list, const struct json_place *at, const struct templa
 
 struct expansion {
         const json_t *arguments;
-        cbx_error *error;
+        struct tool_mistakes *mistakes;
         char ***argv;
         size_t bytes, n;
 };
 
-static int refuse(const struct expansion *to, const char *name, const char *text)
-{
-        char where[sizeof(to->error->where)];
+/* Where an argument is, or an item of it (NO_ITEM: the whole), as a JSON pointer. */
+#define NO_ITEM SIZE_MAX
 
-        snprintf(where, sizeof(where), "/%s", name);
-        return error_set(to->error, -EINVAL, where, "%s", text);
+struct spot {
+        const char *name;
+        size_t item;
+};
+
+static int write_pointer(const struct spot *spot, struct buffer *to)
+{
+        int r = buffer_add(to, "/", 1);
+
+        for (const char *s = spot->name; r == 0 && *s; s++)
+                r = *s == '~' || *s == '/' ? buffer_add(to, *s == '~' ? "~0" : "~1", 2)
+                                           : buffer_add(to, s, 1);
+        return r == 0 && spot->item != NO_ITEM ? buffer_printf(to, "/%zu", spot->item) : r;
+}
+
+/* Noted; the others are looked at all the same. */
+static int refuse(const struct expansion *to, const struct spot *spot, const char *text)
+{
+        _cleanup_buffer_ struct buffer where = BUFFER_INIT;
+        cbx_error error = CBX_ERROR_INIT;
+
+        if (write_pointer(spot, &where) < 0)
+                return -ENOMEM;
+        error_set(&error, -EINVAL, where.data, "%s", text);
+        tool_mistake_add(to->mistakes, &error);
+        return to->mistakes->failed ? -ENOMEM : -EINVAL;
 }
 
 /* The text of a scalar; in `room` where it is not a string. */
@@ -560,36 +583,40 @@ static const char *text_of(const json_t *value, char room[NUMBER_ROOM])
         }
 }
 
-static int add_argument(struct expansion *to, const char *name, const char *text)
+/* -E2BIG: the whole is too long, whatever follows. */
+static int add_argument(struct expansion *to, const struct spot *spot, const char *text)
 {
         size_t length = strlen(text);
 
         if (length > ARGUMENT_MAX)
-                return refuse(to, name, "is too long for a command line");
+                return refuse(to, spot, "is too long for a command line");
         to->bytes += length + 1 + sizeof(char *);
-        if (to->bytes > ARGUMENTS_MAX || ++to->n > EXPANDED_MAX)
-                return refuse(to, name, "makes the command line too long");
+        if (to->bytes > ARGUMENTS_MAX || ++to->n > EXPANDED_MAX) {
+                int r = refuse(to, spot, "makes the command line too long");
+
+                return r == -EINVAL ? -E2BIG : r;
+        }
         return list_add(to->argv, text);
 }
 
-static int add_value(struct expansion *to, const struct element *element, const char *name,
+static int add_value(struct expansion *to, const struct element *element, const struct spot *spot,
                      const char *text, bool fixed)
 {
         if (!text)
-                return refuse(to, name,
+                return refuse(to, spot,
                               "cannot be an argument of a command: it is no text, number "
                               "or truth value, or holds a NUL");
         if (text[0] == '-' && !fixed && !element->dash)
-                return refuse(to, name,
+                return refuse(to, spot,
                               "may not begin with a dash: the command could take it for "
                               "an option");
-        return add_argument(to, name, text);
+        return add_argument(to, spot, text);
 }
 
 static int expand_parts(struct expansion *to, const struct element *element)
 {
         _cleanup_buffer_ struct buffer text = BUFFER_INIT;
-        const char *name = "";
+        struct spot spot = { "", NO_ITEM };
         bool fixed = false;
         int r = 0;
 
@@ -602,10 +629,10 @@ static int expand_parts(struct expansion *to, const struct element *element)
                  * empty value is not at the beginning: "{from}-{to}" must not become "-rf". */
                 fixed |= part->kind == PART_TEXT && i == 0;
                 if (part->kind == PART_VALUE) {
-                        name = part->text;
-                        piece = text_of(json_object_get(to->arguments, name), room);
+                        spot.name = part->text;
+                        piece = text_of(json_object_get(to->arguments, spot.name), room);
                         if (!piece)
-                                return add_value(to, element, name, NULL, false);
+                                return add_value(to, element, &spot, NULL, false);
                 }
                 r = buffer_add(&text, piece, strlen(piece));
                 if (r == 0 && text.length > ARGUMENT_MAX)
@@ -613,48 +640,51 @@ static int expand_parts(struct expansion *to, const struct element *element)
         }
         if (r == 0)
                 r = buffer_add(&text, "", 1);
-        return r < 0 ? r : add_value(to, element, name, text.data, fixed);
+        return r < 0 ? r : add_value(to, element, &spot, text.data, fixed);
 }
 
 static int expand_each(struct expansion *to, const struct element *element)
 {
         json_t *list = json_object_get(to->arguments, element->name), *item;
-        size_t i;
+        struct spot spot = { element->name, NO_ITEM };
+        int worst = 0;
 
         if (!json_is_array(list))
-                return refuse(to, element->name, "must be an array");
-        json_array_foreach(list, i, item)
+                return refuse(to, &spot, "must be an array");
+        json_array_foreach(list, spot.item, item)
         {
-                char room[NUMBER_ROOM], name[128];
-                int r;
+                char room[NUMBER_ROOM];
+                int r = add_value(to, element, &spot, text_of(item, room), false);
 
-                snprintf(name, sizeof(name), "%.100s/%zu", element->name, i);
-                r = add_value(to, element, name, text_of(item, room), false);
-                if (r < 0)
+                if (r < 0 && r != -EINVAL)
                         return r;
+                worst = r < 0 ? r : worst;
         }
-        return 0;
+        return worst;
 }
 
 static int expand_json(struct expansion *to, const struct element *element)
 {
         const json_t *value = json_object_get(to->arguments, element->name);
         _cleanup_free_ char *text = value ? json_write(value, 0) : NULL;
+        struct spot spot = { element->name, NO_ITEM };
 
         if (!value)
-                return refuse(to, element->name, "is missing");
+                return refuse(to, &spot, "is missing");
         if (!text)
                 return -ENOMEM;
-        return add_value(to, element, element->name, text, false);
+        return add_value(to, element, &spot, text, false);
 }
 
 static int expand_list(struct expansion *to, const struct template *template)
 {
-        int r = 0;
+        int r = 0, worst = 0;
 
-        for (size_t i = 0; r == 0 && i < template->n; i++) {
+        for (size_t i = 0; (r == 0 || r == -EINVAL) && i < template->n; i++) {
                 const struct element *element = &template->elements[i];
                 const json_t *value;
+
+                r = 0;
 
                 switch (element->kind) {
                 case ELEMENT_PARTS:
@@ -672,15 +702,16 @@ static int expand_list(struct expansion *to, const struct template *template)
                                 r = expand_list(to, element->then);
                         break;
                 }
+                worst = r < 0 ? r : worst;
         }
-        return r;
+        return worst;
 }
 
-int template_expand(const struct template *template, const json_t *arguments, cbx_error *error,
-                    char ***argv)
+int template_expand(const struct template *template, const json_t *arguments,
+                    struct tool_mistakes *mistakes, char ***argv)
 {
-        struct expansion to = { .arguments = arguments, .error = error, .argv = argv };
+        struct expansion to = { .arguments = arguments, .mistakes = mistakes, .argv = argv };
         int r = expand_list(&to, template);
 
-        return r == -ENOMEM ? error_oom(error) : r;
+        return r == -E2BIG ? -EINVAL : r;
 }

@@ -79,9 +79,9 @@ bool template_begins_fixed(const struct template *template);
 /* Does any argument of the call appear in it? */
 bool template_has_arguments(const struct template *template);
 /* Each value becomes one argument, added to a NULL-terminated list. Refuses what could become an
- * option, cannot be an argument, or is too long. */
-int template_expand(const struct template *template, const json_t *arguments, cbx_error *error,
-                    char ***argv);
+ * option, cannot be an argument, or is too long: every such value is noted, by its JSON pointer. */
+int template_expand(const struct template *template, const json_t *arguments,
+                    struct tool_mistakes *mistakes, char ***argv);
 
 /* ---- A tool ---- */
 
@@ -157,6 +157,7 @@ int manifest_read_run(json_t *run, const struct tool_origin *origin, struct tool
  * (arguments.c). NULL when memory ran out. */
 json_t *tool_refusal(const char *before, const struct schema_mistakes *mistakes);
 json_t *tool_refusal_of(const char *before, const cbx_error *error);
+json_t *tool_refusal_of_all(const char *before, const struct tool_mistakes *mistakes);
 
 /* Parse, fill in and check. -EINVAL comes with a refusal. */
 int arguments_read(const struct tool *tool, const char *text, size_t length, json_t **ret_arguments,

@@ -215,13 +215,17 @@ static void request_clear(struct request *request)
         buffer_free(&request->input);
 }
 
-static int build_function(const struct tool *tool, struct request *request, cbx_error *error)
+static int build_function(const struct tool *tool, struct request *request,
+                          struct tool_mistakes *mistakes)
 {
         const struct function *function = &tool->function;
+        cbx_error error = CBX_ERROR_INIT;
         char *variable = NULL;
-        int r = function_check(function, error);
+        int r = function_check(function, &error);
 
-        if (r == 0)
+        if (r < 0)
+                tool_mistake_add(mistakes, &error);
+        else
                 r = list_add(&request->argv, function->program);
         if (r == 0)
                 r = list_add(&request->argv, FUNCTION_MARK);
@@ -237,19 +241,24 @@ static int build_function(const struct tool *tool, struct request *request, cbx_
         return r;
 }
 
-static int build_variable(struct request *request, cbx_error *error)
+static int build_variable(struct request *request, struct tool_mistakes *mistakes)
 {
+        cbx_error error = CBX_ERROR_INIT;
         char *variable = NULL;
 
-        if (strlen(request->text) > VARIABLE_MAX)
-                return error_set(error, -EINVAL, "", "are too long for the environment, %zu bytes",
-                                 strlen(request->text));
+        if (strlen(request->text) > VARIABLE_MAX) {
+                error_set(&error, -EINVAL, "", "they are too long for the environment, %zu bytes",
+                          strlen(request->text));
+                tool_mistake_add(mistakes, &error);
+                return -EINVAL;
+        }
         if (asprintf(&variable, ARGUMENTS_VARIABLE "%s", request->text) < 0)
                 return -ENOMEM;
         return list_take(&request->environment, variable);
 }
 
-static int build_command(const struct tool *tool, struct request *request, cbx_error *error)
+static int build_command(const struct tool *tool, struct request *request,
+                         struct tool_mistakes *mistakes)
 {
         const char *const shell[] = { "/bin/sh", "-c", tool->shell, tool->name };
         bool variable = tool->arguments == TOOL_ARGUMENTS_ENVIRONMENT ||
@@ -261,25 +270,25 @@ static int build_command(const struct tool *tool, struct request *request, cbx_e
         for (size_t i = 0; r == 0 && tool->shell && i < ARRAY_SIZE(shell); i++)
                 r = list_add(&request->argv, shell[i]);
         if (r == 0 && tool->template)
-                r = template_expand(tool->template, request->arguments, error, &request->argv);
+                r = template_expand(tool->template, request->arguments, mistakes, &request->argv);
         if (r == 0 && variable)
-                r = build_variable(request, error);
+                r = build_variable(request, mistakes);
         if (r == 0 && input)
                 r = buffer_printf(&request->input, "%s\n", request->text);
         return r;
 }
 
 /* -EINVAL: the arguments cannot be given to the tool; -ESTALE: its program is not there any more.
- * The error says why. */
-static int build(const struct tool *tool, struct request *request, cbx_error *error)
+ * The mistakes say why. */
+static int build(const struct tool *tool, struct request *request, struct tool_mistakes *mistakes)
 {
         request->text = json_write(request->arguments, 0);
         request->argv = list_new();
         request->environment = list_new();
         if (!request->text || !request->argv || !request->environment)
                 return -ENOMEM;
-        return tool->kind == TOOL_FUNCTION ? build_function(tool, request, error)
-                                           : build_command(tool, request, error);
+        return tool->kind == TOOL_FUNCTION ? build_function(tool, request, mistakes)
+                                           : build_command(tool, request, mistakes);
 }
 
 /* What the caller's spec may say of the call of a tool. */
@@ -357,7 +366,8 @@ int cbx_toolbox_start(cbx_toolbox *toolbox, const char *name, const char *argume
         _cleanup_(request_clear) struct request request = { .input = BUFFER_INIT };
         _cleanup_tool_ struct tool *tool = NULL;
         _cleanup_json_ json_t *refusal = NULL;
-        cbx_error wrong = CBX_ERROR_INIT;
+        _cleanup_mistakes_ struct tool_mistakes wrong = TOOL_MISTAKES_INIT;
+        cbx_error stale = CBX_ERROR_INIT;
         cbx_spec spec = CBX_SPEC_INIT;
         int r;
 
@@ -375,9 +385,9 @@ int cbx_toolbox_start(cbx_toolbox *toolbox, const char *name, const char *argume
         if (r == 0) {
                 r = build(tool, &request, &wrong);
                 if (r == -EINVAL)
-                        refusal = tool_refusal_of(TOOL_BAD_ARGUMENTS, &wrong);
-                else if (r == -ESTALE)
-                        refusal = json_pack("{s:s}", "error", wrong.text);
+                        refusal = tool_refusal_of_all(TOOL_BAD_ARGUMENTS, &wrong);
+                else if (r == -ESTALE && tool_mistakes_error(&wrong, &stale) == -EINVAL)
+                        refusal = json_pack("{s:s}", "error", stale.text);
         }
         if (refusal)
                 return refuse(tool->policy, tool->name, spec.id, refusal, ret_call, error);

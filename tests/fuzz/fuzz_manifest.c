@@ -35,15 +35,15 @@ static void try_call(const struct tool *tool, const char *text)
 {
         _cleanup_json_ json_t *arguments = NULL, *refusal = NULL;
         _cleanup_list_ char **argv = list_new();
-        cbx_error error = CBX_ERROR_INIT;
+        _cleanup_mistakes_ struct tool_mistakes mistakes = TOOL_MISTAKES_INIT;
         int r = arguments_read(tool, text, strlen(text), &arguments, &refusal);
 
         must(argv != NULL);
         must((r == 0 && arguments && !refusal) || (r == -EINVAL && !arguments && refusal));
         if (r < 0 || !tool->template)
                 return;
-        r = template_expand(tool->template, arguments, &error, &argv);
-        must(r == 0 || (r == -EINVAL && error.text[0]));
+        r = template_expand(tool->template, arguments, &mistakes, &argv);
+        must((r == 0 && mistakes.n == 0) || (r == -EINVAL && mistakes.n > 0));
         must(r < 0 || tool->kind != TOOL_COMMAND || (argv[0] && argv[0][0]));
 }
 

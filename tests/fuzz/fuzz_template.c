@@ -41,21 +41,6 @@ struct seen {
         char **argv; /* what is left of it */
 };
 
-/* A dash at the front is the manifest's where a literal brings it and all before it is empty. */
-static bool is_dash_literal(const char *text, const json_t *arguments)
-{
-        while (text[0] == '{' && text[1] != '{') {
-                size_t length = strcspn(text + 1, "}");
-                _cleanup_free_ char *name = strndup(text + 1, length);
-                const json_t *value = json_object_get(arguments, name);
-
-                if (!json_is_string(value) || json_string_length(value) > 0)
-                        return false;
-                text += length + 2;
-        }
-        return text[0] == '-';
-}
-
 static void see(struct seen *seen, bool dash, const json_t *whole)
 {
         const char *text = *seen->argv++;
@@ -72,8 +57,8 @@ static void see_parts(struct seen *seen, const char *text, bool dash)
         _cleanup_free_ char *name = length > 2 ? strndup(text + 1, length - 2) : NULL;
         bool whole = name && text[0] == '{' && text[length - 1] == '}' && !strpbrk(name, "{}");
 
-        see(seen, dash || is_dash_literal(text, seen->arguments),
-            whole ? json_object_get(seen->arguments, name) : NULL);
+        /* A dash at the front is the manifest's where its own text begins with one. */
+        see(seen, dash || text[0] == '-', whole ? json_object_get(seen->arguments, name) : NULL);
 }
 
 static void see_list(struct seen *seen, const json_t *list);
@@ -115,16 +100,17 @@ static void try_arguments(const struct template *template, const json_t *list,
                           const json_t *arguments)
 {
         _cleanup_list_ char **argv = list_new();
+        _cleanup_mistakes_ struct tool_mistakes mistakes = TOOL_MISTAKES_INIT;
         struct seen seen = { .arguments = arguments };
-        cbx_error error = CBX_ERROR_INIT;
         int r;
 
         must(argv != NULL);
-        r = template_expand(template, arguments, &error, &argv);
-        if (r < 0) {
-                must(r == -EINVAL && error.where[0] == '/' && error.text[0]);
+        r = template_expand(template, arguments, &mistakes, &argv);
+        must(r == (mistakes.n > 0 ? -EINVAL : 0));
+        for (size_t i = 0; i < mistakes.n; i++)
+                must(strchr("/", mistakes.items[i].where[0]) && mistakes.items[i].text[0]);
+        if (r < 0)
                 return;
-        }
         seen.argv = argv;
         see_list(&seen, list);
         must(!*seen.argv);

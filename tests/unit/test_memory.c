@@ -275,11 +275,11 @@ static void try_template(void *with)
         const struct given *given = with;
         _cleanup_json_ json_t *arguments = json_loads(given->text, 0, NULL);
         _cleanup_list_ char **argv = list_new();
-        cbx_error error = CBX_ERROR_INIT;
+        _cleanup_mistakes_ struct tool_mistakes mistakes = TOOL_MISTAKES_INIT;
         int r;
 
         memory.counts = true;
-        r = template_expand(given->tool->template, arguments, &error, &argv);
+        r = template_expand(given->tool->template, arguments, &mistakes, &argv);
         memory.counts = false;
         assert_true(r == given->expected || (r == -ENOMEM && memory.failed > 0));
         assert_true(r != 0 || list_length(argv) == 6);

@@ -39,6 +39,17 @@ static void read_good(const char *text, struct template **ret)
         assert_int_equal(mistakes.n, 0);
 }
 
+/* The first mistake is the error. */
+static int expand_template(const struct template *template, const json_t *arguments,
+                           cbx_error *error, char ***argv)
+{
+        _cleanup_mistakes_ struct tool_mistakes mistakes = TOOL_MISTAKES_INIT;
+        int r = template_expand(template, arguments, &mistakes, argv);
+
+        assert_int_equal(r < 0, mistakes.n > 0);
+        return r < 0 ? tool_mistakes_error(&mistakes, error) : r;
+}
+
 /* The arguments, each with a line break behind it, or the place and the text of the refusal. */
 static void assert_expands(const char *template_text, const char *arguments_text,
                            const char *expected)
@@ -51,7 +62,7 @@ static void assert_expands(const char *template_text, const char *arguments_text
         int r;
 
         read_good(template_text, &template);
-        r = template_expand(template, arguments, &error, &argv);
+        r = expand_template(template, arguments, &error, &argv);
         for (char **argument = argv; r == 0 && *argument; argument++)
                 assert_int_equal(buffer_printf(&joined, "%s\n", *argument), 0);
         if (r < 0)
@@ -148,7 +159,7 @@ static int expand(const char *text, const char *name, json_t *value, cbx_error *
         int r;
 
         read_good(text, &template);
-        r = template_expand(template, arguments, error, &argv);
+        r = expand_template(template, arguments, error, &argv);
         template_free(template);
         return r;
 }
