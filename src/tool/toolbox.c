@@ -297,6 +297,8 @@ int cbx_toolbox_remove(cbx_toolbox *toolbox, const char *name, cbx_error *error)
 
         pthread_mutex_lock(&toolbox->lock);
         found = toolbox_drop(toolbox, name, "");
+        if (found)
+                toolbox_try_again(toolbox);
         pthread_mutex_unlock(&toolbox->lock);
         return found ? 0 : error_set(error, -ENOENT, "name", "unknown tool: %s", name);
 }

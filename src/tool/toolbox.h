@@ -28,6 +28,7 @@ struct toolbox_file {
         char *name;
         char *tool;  /* the tool it has given; NULL: none so far */
         bool broken; /* as it is now */
+        char *told;  /* what was told of its mistakes last; NULL: nothing */
         TAILQ_ENTRY(toolbox_file) link;
 };
 
@@ -71,6 +72,8 @@ struct tool_origin toolbox_origin(const cbx_toolbox *toolbox, const struct toolb
 
 /* Read what inotify has to say (toolbox_watch.c). */
 void toolbox_watch(cbx_toolbox *toolbox);
+/* A name is free: files that want it get their turn. */
+void toolbox_try_again(cbx_toolbox *toolbox);
 void toolbox_folder_free(struct toolbox_folder *folder);
 
 #endif

@@ -29,6 +29,7 @@ static void file_free(struct toolbox_file *file)
 {
         free(file->name);
         free(file->tool);
+        free(file->told);
         free(file);
 }
 
@@ -134,7 +135,8 @@ static char *mistakes_text(const struct tool_mistakes *mistakes)
         return r < 0 ? NULL : TAKE_PTR(text.data);
 }
 
-static void is_broken(cbx_toolbox *toolbox, struct toolbox_file *file, cbx_error *error,
+/* `again`: nobody has changed the file since it was told, so only what is new is. */
+static void is_broken(cbx_toolbox *toolbox, struct toolbox_file *file, bool again, cbx_error *error,
                       struct tool_mistakes *mistakes)
 {
         _cleanup_free_ char *text = NULL;
@@ -143,8 +145,12 @@ static void is_broken(cbx_toolbox *toolbox, struct toolbox_file *file, cbx_error
                 tool_mistake_add(mistakes, error);
         text = mistakes_text(mistakes);
         file->broken = true;
+        if (again && text && file->told && strcmp(text, file->told) == 0)
+                return;
         toolbox_tell(toolbox, CBX_TOOL_BROKEN, file->tool ? file->tool : "", file->name,
                      text ? text : "out of memory");
+        free(file->told);
+        file->told = TAKE_PTR(text);
 }
 
 /* The name that a file has given is free again. */
@@ -172,21 +178,24 @@ static int check_name(cbx_toolbox *toolbox, const struct toolbox_file *file,
                          tool->name, other->file ? other->file : "it was added by a call");
 }
 
-static void load_file(cbx_toolbox *toolbox, struct toolbox_folder *folder,
-                      struct toolbox_file *file)
+/* Read it, for the first time, because it has changed, or again because something else has. Returns
+ * whether the file has let go of a name. */
+static bool load_file(cbx_toolbox *toolbox, struct toolbox_folder *folder,
+                      struct toolbox_file *file, bool again)
 {
         _cleanup_mistakes_ struct tool_mistakes mistakes = TOOL_MISTAKES_INIT;
         struct tool_origin origin = toolbox_origin(toolbox, folder);
         _cleanup_tool_ struct tool *tool = NULL;
         _cleanup_free_ char *text = NULL, *name = NULL;
         cbx_error error = CBX_ERROR_INIT;
+        bool renamed;
         size_t length;
         int r = read_file(folder, file->name, &text, &length);
 
         if (r < 0) {
                 error_set(&error, r, "", "cannot be read: %s", strerror(-r));
-                is_broken(toolbox, file, &error, &mistakes);
-                return;
+                is_broken(toolbox, file, again, &error, &mistakes);
+                return false;
         }
         r = manifest_read(text, length, &origin, &mistakes, &tool);
         if (r == 0)
@@ -200,18 +209,21 @@ static void load_file(cbx_toolbox *toolbox, struct toolbox_folder *folder,
         if (r == -ENOMEM)
                 error_oom(&error);
         if (r < 0) {
-                is_broken(toolbox, file, error.code ? &error : NULL, &mistakes);
-                return;
+                is_broken(toolbox, file, again, error.code ? &error : NULL, &mistakes);
+                return false;
         }
-        if (file->tool && strcmp(file->tool, name) != 0)
+        renamed = file->tool && strcmp(file->tool, name) != 0;
+        if (renamed)
                 forget_tool(toolbox, file);
         if (toolbox_put(toolbox, TAKE_PTR(tool), &error) < 0) {
-                is_broken(toolbox, file, &error, &mistakes);
-                return;
+                is_broken(toolbox, file, again, &error, &mistakes);
+                return renamed;
         }
         free(file->tool);
         file->tool = TAKE_PTR(name);
         file->broken = false;
+        free(TAKE_PTR(file->told));
+        return renamed;
 }
 
 static void lose_file(cbx_toolbox *toolbox, struct toolbox_folder *folder, const char *name)
@@ -225,20 +237,24 @@ static void lose_file(cbx_toolbox *toolbox, struct toolbox_folder *folder, const
         file_free(file);
 }
 
-/* Files that have given no tool may do so now that a name is free. */
-static void try_again(cbx_toolbox *toolbox)
+/* A file that lets go of a name is broken no more, so this comes to an end. */
+void toolbox_try_again(cbx_toolbox *toolbox)
 {
         struct toolbox_folder *folder;
         struct toolbox_file *file;
+        bool freed;
 
-        TAILQ_FOREACH(folder, &toolbox->folders, link)
-        {
-                TAILQ_FOREACH(file, &folder->files, link)
+        do {
+                freed = false;
+                TAILQ_FOREACH(folder, &toolbox->folders, link)
                 {
-                        if (file->broken && !file->tool)
-                                load_file(toolbox, folder, file);
+                        TAILQ_FOREACH(file, &folder->files, link)
+                        {
+                                if (file->broken)
+                                        freed |= load_file(toolbox, folder, file, true);
+                        }
                 }
-        }
+        } while (freed);
 }
 
 /* ---- All files ---- */
@@ -278,12 +294,12 @@ static int scan(cbx_toolbox *toolbox, struct toolbox_folder *folder)
         for (int i = 0; i < n; i++) {
                 file = note_file(folder, entries[i]->d_name);
                 if (file)
-                        load_file(toolbox, folder, file);
+                        lost |= load_file(toolbox, folder, file, false);
                 free(entries[i]);
         }
         free(entries);
         if (lost)
-                try_again(toolbox);
+                toolbox_try_again(toolbox);
         return 0;
 }
 
@@ -317,10 +333,10 @@ static void reload_users(cbx_toolbox *toolbox, struct toolbox_folder *folder, co
         {
                 const struct tool *tool = file->tool ? toolbox_find(toolbox, file->tool) : NULL;
 
-                if ((file->broken && !file->tool) ||
+                if (file->broken ||
                     (tool && tool->policy_name && strlen(tool->policy_name) == length &&
                      strncmp(tool->policy_name, name, length) == 0))
-                        load_file(toolbox, folder, file);
+                        load_file(toolbox, folder, file, file->broken);
         }
 }
 
@@ -344,11 +360,11 @@ static void file_changed(cbx_toolbox *toolbox, struct toolbox_folder *folder,
 
         if (event->mask & (IN_DELETE | IN_MOVED_FROM)) {
                 lose_file(toolbox, folder, event->name);
-                try_again(toolbox);
+                toolbox_try_again(toolbox);
         } else if (is_written(folder, event)) {
                 file = note_file(folder, event->name);
-                if (file)
-                        load_file(toolbox, folder, file);
+                if (file && load_file(toolbox, folder, file, false))
+                        toolbox_try_again(toolbox);
         }
 }
 
@@ -359,7 +375,7 @@ static void lose_folder(cbx_toolbox *toolbox, struct toolbox_folder *folder)
         while ((file = TAILQ_FIRST(&folder->files)))
                 lose_file(toolbox, folder, file->name);
         folder->watch = -1;
-        try_again(toolbox);
+        toolbox_try_again(toolbox);
 }
 
 static void changed(cbx_toolbox *toolbox, const struct inotify_event *event)
