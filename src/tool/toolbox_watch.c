@@ -22,8 +22,8 @@
 #define READ_AGAIN 3 /* a file that changes while it is read */
 #define READS_MAX 4  /* of what inotify has to say, in one step */
 #define EVENTS                                                                                     \
-        (IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE | IN_ONLYDIR |       \
-         IN_EXCL_UNLINK)
+        (IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE | IN_MOVE_SELF |     \
+         IN_ONLYDIR | IN_EXCL_UNLINK)
 
 static void file_free(struct toolbox_file *file)
 {
@@ -323,10 +323,16 @@ static int open_inotify(cbx_toolbox *toolbox)
         return 0;
 }
 
-/* A policy has changed: the tools that name it are read again. */
+static bool is_policy(const char *policy, const char *file)
+{
+        size_t length = strlen(policy);
+
+        return strncmp(file, policy, length) == 0 && strcmp(file + length, ".json") == 0;
+}
+
+/* A policy has changed, or all may have (NULL): the tools that name it are read again. */
 static void reload_users(cbx_toolbox *toolbox, struct toolbox_folder *folder, const char *name)
 {
-        size_t length = strlen(name) - strlen(".json");
         struct toolbox_file *file;
 
         TAILQ_FOREACH(file, &folder->files, link)
@@ -334,21 +340,29 @@ static void reload_users(cbx_toolbox *toolbox, struct toolbox_folder *folder, co
                 const struct tool *tool = file->tool ? toolbox_find(toolbox, file->tool) : NULL;
 
                 if (file->broken ||
-                    (tool && tool->policy_name && strlen(tool->policy_name) == length &&
-                     strncmp(tool->policy_name, name, length) == 0))
+                    (tool && tool->policy_name && (!name || is_policy(tool->policy_name, name))))
                         load_file(toolbox, folder, file, file->broken);
         }
 }
 
+/* The folder of policies may come later than the manifests, and go and come again. */
+static bool watch_policies(const cbx_toolbox *toolbox, struct toolbox_folder *folder)
+{
+        if (folder->policies_watch >= 0)
+                return false;
+        folder->policies_watch = inotify_add_watch(toolbox->inotify, folder->policies, EVENTS);
+        return folder->policies_watch >= 0;
+}
+
 /* A name that was made is not yet written, but for links. */
-static bool is_written(const struct toolbox_folder *folder, const struct inotify_event *event)
+static bool is_written(const char *directory, const struct inotify_event *event)
 {
         char path[PATH_MAX];
         struct stat facts;
 
         if (event->mask & (IN_CLOSE_WRITE | IN_MOVED_TO))
                 return true;
-        snprintf(path, sizeof(path), "%s/%s", folder->path, event->name);
+        snprintf(path, sizeof(path), "%s/%s", directory, event->name);
         return (event->mask & IN_CREATE) && lstat(path, &facts) == 0 &&
                (S_ISLNK(facts.st_mode) || facts.st_nlink > 1);
 }
@@ -361,7 +375,7 @@ static void file_changed(cbx_toolbox *toolbox, struct toolbox_folder *folder,
         if (event->mask & (IN_DELETE | IN_MOVED_FROM)) {
                 lose_file(toolbox, folder, event->name);
                 toolbox_try_again(toolbox);
-        } else if (is_written(folder, event)) {
+        } else if (is_written(folder->path, event)) {
                 file = note_file(folder, event->name);
                 if (file && load_file(toolbox, folder, file, false))
                         toolbox_try_again(toolbox);
@@ -378,26 +392,46 @@ static void lose_folder(cbx_toolbox *toolbox, struct toolbox_folder *folder)
         toolbox_try_again(toolbox);
 }
 
+static void folder_changed(cbx_toolbox *toolbox, struct toolbox_folder *folder,
+                           const struct inotify_event *event)
+{
+        if (event->mask & IN_IGNORED)
+                lose_folder(toolbox, folder);
+        else if (event->len > 0 && is_json_name(event->name))
+                file_changed(toolbox, folder, event);
+        else if ((event->mask & (IN_CREATE | IN_MOVED_TO)) && watch_policies(toolbox, folder))
+                reload_users(toolbox, folder, NULL);
+}
+
+static void policies_changed(cbx_toolbox *toolbox, struct toolbox_folder *folder,
+                             const struct inotify_event *event)
+{
+        if (event->mask & IN_IGNORED) {
+                folder->policies_watch = -1; /* a new one may be there already */
+                if (watch_policies(toolbox, folder))
+                        reload_users(toolbox, folder, NULL);
+        } else if (event->len > 0 && is_json_name(event->name) &&
+                   ((event->mask & (IN_DELETE | IN_MOVED_FROM)) ||
+                    is_written(folder->policies, event))) {
+                reload_users(toolbox, folder, event->name);
+        }
+}
+
 static void changed(cbx_toolbox *toolbox, const struct inotify_event *event)
 {
         struct toolbox_folder *folder;
 
+        /* What was moved away is not what its name stands for any more; IN_IGNORED follows. */
+        if (event->mask & IN_MOVE_SELF)
+                (void)inotify_rm_watch(toolbox->inotify, event->wd);
         TAILQ_FOREACH(folder, &toolbox->folders, link)
         {
-                if (event->mask & IN_Q_OVERFLOW) {
+                if (event->mask & IN_Q_OVERFLOW)
                         (void)scan(toolbox, folder);
-                } else if (event->wd == folder->watch) {
-                        if (event->mask & IN_IGNORED)
-                                lose_folder(toolbox, folder);
-                        else if (event->len > 0 && is_json_name(event->name))
-                                file_changed(toolbox, folder, event);
-                } else if (event->wd == folder->policies_watch) {
-                        if (event->mask & IN_IGNORED)
-                                folder->policies_watch = -1;
-                        else if (event->len > 0 && is_json_name(event->name) &&
-                                 !(event->mask & IN_CREATE))
-                                reload_users(toolbox, folder, event->name);
-                }
+                else if (event->wd == folder->watch)
+                        folder_changed(toolbox, folder, event);
+                else if (event->wd == folder->policies_watch)
+                        policies_changed(toolbox, folder, event);
         }
 }
 
@@ -440,8 +474,8 @@ static int add_folder(cbx_toolbox *toolbox, const char *directory, cbx_error *er
         if (r == 0 && !folder->policies)
                 r = -ENOMEM;
         if (r == 0) {
-                folder->policies_watch =
-                        inotify_add_watch(toolbox->inotify, folder->policies, EVENTS);
+                folder->policies_watch = -1;
+                (void)watch_policies(toolbox, folder);
                 TAILQ_INSERT_TAIL(&toolbox->folders, folder, link);
                 r = scan(toolbox, folder);
                 if (r == 0)
