@@ -452,20 +452,30 @@ void toolbox_watch(cbx_toolbox *toolbox)
         }
 }
 
-static int add_folder(cbx_toolbox *toolbox, const char *directory, cbx_error *error)
+static bool is_watched(const cbx_toolbox *toolbox, int watch)
 {
-        struct toolbox_folder *folder = calloc(1, sizeof(*folder));
+        const struct toolbox_folder *folder;
+
+        TAILQ_FOREACH(folder, &toolbox->folders, link)
+        {
+                if (folder->watch == watch)
+                        return true;
+        }
+        return false;
+}
+
+/* Returns 1 when it is in the toolbox already. */
+static int add_folder(cbx_toolbox *toolbox, struct toolbox_folder *folder, const char *directory)
+{
         int r;
 
-        if (!folder)
-                return error_oom(error);
-        TAILQ_INIT(&folder->files);
+        folder->policies_watch = -1;
         folder->path = realpath(directory, NULL);
         r = folder->path ? open_inotify(toolbox) : -errno;
         /* Watched before it is read, so that nothing falls between. */
         if (r == 0) {
                 folder->watch = inotify_add_watch(toolbox->inotify, folder->path, EVENTS);
-                r = folder->watch < 0 ? -errno : 0;
+                r = folder->watch < 0 ? -errno : is_watched(toolbox, folder->watch);
         }
         if (r == 0 && toolbox->policies)
                 folder->policies = strdup(toolbox->policies);
@@ -473,26 +483,30 @@ static int add_folder(cbx_toolbox *toolbox, const char *directory, cbx_error *er
                 folder->policies = NULL;
         if (r == 0 && !folder->policies)
                 r = -ENOMEM;
-        if (r == 0) {
-                folder->policies_watch = -1;
-                (void)watch_policies(toolbox, folder);
-                TAILQ_INSERT_TAIL(&toolbox->folders, folder, link);
-                r = scan(toolbox, folder);
-                if (r == 0)
-                        return 0;
+        if (r != 0)
+                return r;
+        (void)watch_policies(toolbox, folder);
+        TAILQ_INSERT_TAIL(&toolbox->folders, folder, link);
+        r = scan(toolbox, folder);
+        if (r < 0)
                 TAILQ_REMOVE(&toolbox->folders, folder, link);
-        }
-        toolbox_folder_free(folder);
-        return error_set(error, r, "directory", "cannot read the tools in %s: %s", directory,
-                         strerror(-r));
+        return r;
 }
 
 int cbx_toolbox_load(cbx_toolbox *toolbox, const char *directory, cbx_error *error)
 {
+        struct toolbox_folder *folder = calloc(1, sizeof(*folder));
         int r;
 
+        if (!folder)
+                return error_oom(error);
+        TAILQ_INIT(&folder->files);
         pthread_mutex_lock(&toolbox->lock);
-        r = add_folder(toolbox, directory, error);
+        r = add_folder(toolbox, folder, directory);
         pthread_mutex_unlock(&toolbox->lock);
-        return r;
+        if (r != 0)
+                toolbox_folder_free(folder);
+        return r < 0 ? error_set(error, r, "directory", "cannot read the tools in %s: %s",
+                                 directory, strerror(-r))
+                     : 0;
 }
