@@ -159,9 +159,16 @@ static int read_object(struct run_reader *reader)
                 json_set_refusal(&function, &error, "must be the name of a C function");
                 return note(reader, &error);
         }
-        r = snprintf(joined, sizeof(joined), "%s%s%s",
-                     name[0] == '/' || !directory ? "" : directory,
-                     name[0] == '/' || !directory ? "" : "/", name);
+        if (name[0] != '/' && !directory) {
+                json_set_refusal(&object, &error,
+                                 "\"%.200s\" is relative, and there is no "
+                                 "directory of the manifest",
+                                 name);
+                error_hint(&error, "name the object by an absolute path");
+                return note(reader, &error);
+        }
+        r = snprintf(joined, sizeof(joined), "%s%s%s", name[0] == '/' ? "" : directory,
+                     name[0] == '/' ? "" : "/", name);
         if (r >= (int)sizeof(joined) || !realpath(joined, path)) {
                 json_set_refusal(&object, &error, "there is no file \"%.200s\"%s", name,
                                  name[0] == '/' ? "" : " beside the manifest");
