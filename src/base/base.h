@@ -122,6 +122,9 @@ int fd_write_memory(int fd, const void *data, size_t length);
  * when it is longer. */
 int file_read(int dirfd, const char *path, size_t limit, char **ret_data, size_t *ret_length);
 
+/* The same of what a descriptor still gives. */
+int fd_read(int fd, size_t limit, char **ret_data, size_t *ret_length);
+
 /* Make sure that descriptors 0, 1 and 2 are taken, so that none of ours becomes one of them. */
 int fd_reserve_stdio(void);
 

@@ -81,23 +81,28 @@ static int read_up_to(int fd, size_t limit, struct buffer *buffer)
         }
 }
 
-int file_read(int dirfd, const char *path, size_t limit, char **ret_data, size_t *ret_length)
+int fd_read(int fd, size_t limit, char **ret_data, size_t *ret_length)
 {
         _cleanup_buffer_ struct buffer buffer = BUFFER_INIT;
-        _cleanup_fd_ int fd = -1;
-        int r;
+        int r = read_up_to(fd, MIN(limit, SIZE_MAX / 2), &buffer);
 
-        /* Not blocking: a named pipe that nobody writes to reads as empty rather than for ever. */
-        fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-        if (fd < 0 || fcntl(fd, F_SETFL, 0) < 0)
-                return -errno;
-        r = read_up_to(fd, MIN(limit, SIZE_MAX / 2), &buffer);
         if (r < 0)
                 return r;
         if (ret_length)
                 *ret_length = buffer.length;
         *ret_data = TAKE_PTR(buffer.data);
         return 0;
+}
+
+int file_read(int dirfd, const char *path, size_t limit, char **ret_data, size_t *ret_length)
+{
+        _cleanup_fd_ int fd = -1;
+
+        /* Not blocking: a named pipe that nobody writes to reads as empty rather than for ever. */
+        fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+        if (fd < 0 || fcntl(fd, F_SETFL, 0) < 0)
+                return -errno;
+        return fd_read(fd, limit, ret_data, ret_length);
 }
 
 /* open() returns the lowest free number, so the first one above 2 says that 0 to 2 are taken. They

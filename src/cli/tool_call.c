@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* callbox tool list and call: a toolbox of one directory. */
-#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -147,23 +146,23 @@ int tool_command_list(struct tool_command *command)
 /* The argument itself, or what comes on stdin; to be freed. */
 static int read_arguments(const char *given, char **ret_text, cbx_error *error)
 {
+        _cleanup_free_ char *text = NULL;
         size_t length;
         int r;
 
-        if (given && strcmp(given, "-") == 0) {
-                _cleanup_free_ char *text = NULL;
-
-                r = file_read(AT_FDCWD, "/dev/stdin", ARGUMENTS_MAX, &text, &length);
-                if (r < 0)
-                        return error_set(error, r, "", "cannot read the arguments from stdin: %s",
-                                         strerror(-r));
-                if (strlen(text) != length)
-                        return error_set(error, -EINVAL, "", "the arguments on stdin hold a NUL");
-                *ret_text = TAKE_PTR(text);
-                return 0;
+        if (!given || strcmp(given, "-") != 0) {
+                *ret_text = strdup(given ? given : "{}");
+                return *ret_text ? 0 : error_oom(error);
         }
-        *ret_text = strdup(given ? given : "{}");
-        return *ret_text ? 0 : error_oom(error);
+        /* The descriptor, not /dev/stdin: that opens it anew, which a socket does not allow. */
+        r = fd_read(STDIN_FILENO, ARGUMENTS_MAX, &text, &length);
+        if (r < 0)
+                return error_set(error, r, "", "cannot read the arguments from stdin: %s",
+                                 strerror(-r));
+        if (strlen(text) != length)
+                return error_set(error, -EINVAL, "", "the arguments on stdin hold a NUL");
+        *ret_text = TAKE_PTR(text);
+        return 0;
 }
 
 static void tighten(const struct policy_limits *limits, cbx_spec *spec)
