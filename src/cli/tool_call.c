@@ -214,6 +214,8 @@ static int exit_code(const cbx_report *report, const cbx_result *result)
                 return 0;
         if (result->denied)
                 return EXIT_DENIED;
+        if (report->reason == CBX_INTERNAL)
+                return EXIT_CALLBOX;
         return report->reason == CBX_SETUP ? EXIT_REFUSED : EXIT_FAILED;
 }
 
