@@ -24,7 +24,8 @@ static int fail(const struct tool_command *command, cbx_error *error)
         return EXIT_CALLBOX;
 }
 
-/* Limits are the call's, the rest is the policy of tools that have none. */
+/* Limits are the call's, but for the size of /tmp, which only a policy has; the rest is the policy
+ * of tools that have none. */
 static int split_options(struct tool_command *command, struct policy_limits *limits,
                          cbx_policy **ret_policy, cbx_error *error)
 {
@@ -44,7 +45,10 @@ static int split_options(struct tool_command *command, struct policy_limits *lim
                                               "a call can only tighten the limits of its tool");
                 }
                 *limits = room;
-                json_object_del(command->options.policy, "limits");
+                value = json_incref(json_object_get(given, "tmp_size"));
+                json_object_clear(given);
+                if (value && json_object_set_new(given, "tmp_size", value) < 0)
+                        return error_oom(error);
         }
         return r < 0 ? r : options_policy(&command->options, error, ret_policy);
 }
