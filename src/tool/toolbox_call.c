@@ -16,6 +16,7 @@ struct tool_call {
         struct tool *tool;
         enum message_form form;
         bool live;           /* messages are told as they come */
+        bool output;         /* so is stdout */
         struct buffer heard; /* the part of the stream that is no message yet */
         size_t at;           /* in it: what has been told */
         size_t sought;       /* in it: where there is no end of a line before */
@@ -95,11 +96,12 @@ static bool heard(struct client_tool *client, cbx_event *event)
 {
         struct tool_call *call = (struct tool_call *)client;
         int stream = call->form == MESSAGE_FRAMES ? CBX_EVENT_RESULT : CBX_EVENT_OUTPUT;
+        /* Where messages come on stdout it may be listened to though nobody wants to see it. */
+        bool shown =
+                event->kind == CBX_EVENT_OUTPUT ? call->output : event->kind != CBX_EVENT_RESULT;
 
-        if (event->kind != stream || (call->form == MESSAGE_LINES && !call->live))
-                return event->kind != CBX_EVENT_RESULT;
-        if (!call->live)
-                return false;
+        if (event->kind != stream || !call->live)
+                return shown;
         if (call->at > 0) {
                 memmove(call->heard.data, call->heard.data + call->at,
                         call->heard.length - call->at);
@@ -110,7 +112,7 @@ static bool heard(struct client_tool *client, cbx_event *event)
         if (call->heard.length + event->length > call->tool->policy->limits.result ||
             buffer_add(&call->heard, event->data, event->length) < 0)
                 stop_listening(call);
-        return false;
+        return shown;
 }
 
 static void ended(struct client_tool *client, struct report *report)
@@ -136,7 +138,7 @@ static void tool_call_free(struct client_tool *client)
 }
 
 /* Takes a reference of its own. */
-static int attach(cbx_call *call, struct tool *tool, bool live)
+static int attach(cbx_call *call, struct tool *tool, bool live, bool output)
 {
         struct tool_call *kept = calloc(1, sizeof(*kept));
 
@@ -147,6 +149,7 @@ static int attach(cbx_call *call, struct tool *tool, bool live)
                 .tool = tool_ref(tool),
                 .form = tool->kind == TOOL_FUNCTION ? MESSAGE_FRAMES : MESSAGE_LINES,
                 .live = live && (tool->kind == TOOL_FUNCTION || tool->output == TOOL_LINES),
+                .output = output,
         };
         call->tool = &kept->client;
         return 0;
@@ -320,6 +323,7 @@ static int start(cbx_toolbox *toolbox, struct tool *tool, struct request *reques
                  cbx_call **ret_call, cbx_error *error)
 {
         bool live = spec->result_mode == CBX_RESULT_EVENTS;
+        bool output = spec->output_mode == CBX_EVENTS;
         struct wire_bound bounds[WIRE_BOUNDS] = { { toolbox->key, toolbox->calls },
                                                   { tool->key, tool->calls } };
         cbx_call *call;
@@ -340,7 +344,7 @@ static int start(cbx_toolbox *toolbox, struct tool *tool, struct request *reques
         r = client_start(toolbox->warden, tool->policy, spec, bounds, &call, error);
         if (r < 0)
                 return r;
-        if (attach(call, tool, live) < 0) {
+        if (attach(call, tool, live, output) < 0) {
                 cbx_call_free(call);
                 return error_oom(error);
         }
