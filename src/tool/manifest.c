@@ -14,33 +14,6 @@ static const char *const keys[] = {
         "_meta", "$schema", "run",         "applyDefaults", "calls",        "policy",
 };
 
-static void check_top(json_t *manifest, struct tool_mistakes *mistakes)
-{
-        cbx_error error = CBX_ERROR_INIT;
-        _cleanup_json_ json_t *rest = json_copy(manifest);
-
-        mistakes->failed |= !rest;
-        while (rest && !mistakes->cut &&
-               json_check_keys(rest, NULL, JSON_WORDS(keys), &error) < 0) {
-                /* The path of the mistake is the key that is unknown; take it out, look again. */
-                const char *key;
-                json_t *value;
-
-                tool_mistake_add(mistakes, &error);
-                json_object_foreach(rest, key, value)
-                {
-                        size_t i = 0;
-
-                        while (i < ARRAY_SIZE(keys) && strcmp(keys[i], key) != 0)
-                                i++;
-                        if (i == ARRAY_SIZE(keys))
-                                break;
-                }
-                if (!key || json_object_del(rest, key) < 0)
-                        break;
-        }
-}
-
 static void read_flags(json_t *manifest, struct tool *tool, struct tool_mistakes *mistakes)
 {
         struct json_place defaults = { .key = "applyDefaults" }, calls = { .key = "calls" };
@@ -148,7 +121,7 @@ static int read_all(json_t *manifest, const struct tool_origin *origin, struct t
         json_t *run = json_object_get(manifest, "run");
         int r;
 
-        check_top(manifest, mistakes);
+        (void)tool_mistakes_keys(manifest, NULL, JSON_WORDS(keys), mistakes);
         read_flags(manifest, tool, mistakes);
         r = tool_describe(tool, manifest, mistakes);
         if (r == -ENOMEM)

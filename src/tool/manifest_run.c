@@ -60,6 +60,7 @@ static int read_success(struct run_reader *reader)
         struct tool *tool = reader->tool;
         cbx_error error = CBX_ERROR_INIT;
         size_t i;
+        int r = 0;
 
         if (!list)
                 return 0;
@@ -77,11 +78,11 @@ static int read_success(struct run_reader *reader)
                         struct json_place at = { .parent = &place, .index = i };
 
                         json_set_refusal(&at, &error, "must be an exit code, 0 to 255");
-                        return note(reader, &error);
+                        r = note(reader, &error);
                 }
                 tool->success[tool->n_success++] = (int)json_integer_value(item);
         }
-        return 0;
+        return r;
 }
 
 /* What commands and shell texts have in common. */
@@ -199,16 +200,15 @@ int manifest_read_run(json_t *run, const struct tool_origin *origin, struct tool
 
         for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
                 size_t n = 0;
-                int r = 0;
+                int r;
 
                 if (!json_object_get(run, kinds[i].keys[0]))
                         continue;
                 while (n < ARRAY_SIZE(kinds[i].keys) && kinds[i].keys[n])
                         n++;
-                if (json_check_keys(run, &run_place,
-                                    (struct json_words){ kinds[i].keys, n, sizeof(char *) },
-                                    &error) < 0)
-                        r = note(&reader, &error);
+                r = tool_mistakes_keys(run, &run_place,
+                                       (struct json_words){ kinds[i].keys, n, sizeof(char *) },
+                                       mistakes);
                 return worse(r, kinds[i].read(&reader));
         }
         json_set_refusal(&run_place, &error,

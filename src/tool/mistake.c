@@ -62,6 +62,26 @@ int tool_mistakes_error(const struct tool_mistakes *mistakes, cbx_error *error)
         return -EINVAL;
 }
 
+int tool_mistakes_keys(json_t *object, const struct json_place *at, struct json_words keys,
+                       struct tool_mistakes *mistakes)
+{
+        size_t before = mistakes->n;
+        const char *key;
+        json_t *value;
+
+        json_object_foreach(object, key, value)
+        {
+                _cleanup_json_ json_t *one = json_pack("{s:O}", key, value);
+                cbx_error error = CBX_ERROR_INIT;
+
+                if (!one)
+                        mistakes->failed = true;
+                else if (json_check_keys(one, at, keys, &error) < 0)
+                        tool_mistake_add(mistakes, &error);
+        }
+        return mistakes->n > before ? -EINVAL : 0;
+}
+
 /* ---- Finding the others ---- */
 
 /* One step of a path: "key", "[3]" or "[\"key\"]". Returns the value there; the last step takes

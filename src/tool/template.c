@@ -429,10 +429,11 @@ static int read_object(struct reader *reader, json_t *object, const struct json_
                 error_hint(&error, "an object has one of: value, each, json, file, when");
                 return note(reader, &error);
         }
-        if (json_check_keys(object, at,
-                            (struct json_words){ &form->key, form->other ? 2 : 1, sizeof(char *) },
-                            &error) < 0)
-                return note(reader, &error);
+        r = tool_mistakes_keys(
+                object, at, (struct json_words){ &form->key, form->other ? 2 : 1, sizeof(char *) },
+                reader->context->mistakes);
+        if (r < 0)
+                return r;
         element->kind = form->kind;
         place.key = form->key;
         value = json_object_get(object, form->key);

@@ -102,16 +102,16 @@ static int check_schema(json_t *value, const struct json_place *at, cbx_error *e
         return json_is_boolean(value) ? 0 : check_object(value, at, error);
 }
 
-static int check_annotations(json_t *value, const struct json_place *at, cbx_error *error)
+/* Of annotations, without the place that they are at. */
+static int read_annotations(json_t *value, cbx_error *error, void *to)
 {
         static const char *const hints[] = { "readOnlyHint", "destructiveHint", "idempotentHint",
                                              "openWorldHint", "title" };
-        int r = check_object(value, at, error);
+        int r = json_check_keys(value, NULL, JSON_WORDS(hints), error);
 
-        if (r == 0)
-                r = json_check_keys(value, at, JSON_WORDS(hints), error);
+        (void)to;
         for (size_t i = 0; r == 0 && i < ARRAY_SIZE(hints); i++) {
-                struct json_place place = { .parent = at, .key = hints[i] };
+                struct json_place place = { .key = hints[i] };
                 json_t *hint = json_object_get(value, hints[i]);
                 bool truth;
 
@@ -126,7 +126,7 @@ static int check_annotations(json_t *value, const struct json_place *at, cbx_err
 static const struct member members[] = {
         { "name", check_name },           { "title", check_text },
         { "description", check_text },    { "inputSchema", check_input },
-        { "outputSchema", check_schema }, { "annotations", check_annotations },
+        { "outputSchema", check_schema }, { "annotations", check_object },
         { "icons", check_array },         { "_meta", check_object },
 };
 
@@ -173,7 +173,7 @@ int tool_describe(struct tool *tool, json_t *document, struct tool_mistakes *mis
 {
         cbx_error error = CBX_ERROR_INIT;
         size_t before = mistakes->n;
-        json_t *schema;
+        json_t *part;
         int r = 0;
 
         tool->document = json_object();
@@ -198,13 +198,15 @@ int tool_describe(struct tool *tool, json_t *document, struct tool_mistakes *mis
                         tool_mistake_add(mistakes, &error);
                 }
         tool->name = json_string_value(json_object_get(tool->document, "name"));
-        schema = json_object_get(tool->document, "inputSchema");
-        if (schema)
-                r = tool_mistakes_find(schema, "inputSchema", read_schema, &tool->input, mistakes);
-        schema = json_object_get(tool->document, "outputSchema");
-        if (schema && r != -ENOMEM)
-                r = tool_mistakes_find(schema, "outputSchema", read_schema, &tool->result,
-                                       mistakes);
+        part = json_object_get(tool->document, "inputSchema");
+        if (part)
+                r = tool_mistakes_find(part, "inputSchema", read_schema, &tool->input, mistakes);
+        part = json_object_get(tool->document, "outputSchema");
+        if (part && r != -ENOMEM)
+                r = tool_mistakes_find(part, "outputSchema", read_schema, &tool->result, mistakes);
+        part = json_object_get(tool->document, "annotations");
+        if (part && r != -ENOMEM)
+                r = tool_mistakes_find(part, "annotations", read_annotations, NULL, mistakes);
         if (r == -ENOMEM || mistakes->failed)
                 return -ENOMEM;
         return mistakes->n > before ? -EINVAL : 0;

@@ -51,6 +51,10 @@ void tool_mistake_add(struct tool_mistakes *mistakes, cbx_error *error);
 int tool_mistakes_error(const struct tool_mistakes *mistakes, cbx_error *error);
 #define _cleanup_mistakes_ _cleanup_(tool_mistakes_free)
 
+/* Note every key of an object that is none of these; -EINVAL when there are some. */
+int tool_mistakes_keys(json_t *object, const struct json_place *at, struct json_words keys,
+                       struct tool_mistakes *mistakes);
+
 /* Read a part of a manifest with a reader that stops at the first mistake. Then, to find the
  * others, again without what was wrong (into `to` NULL). `prefix` is where the part is. */
 typedef int tool_part_reader(json_t *part, cbx_error *error, void *to);
