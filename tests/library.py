@@ -12,7 +12,12 @@ import harness
 
 CAPTURE, EVENTS, TO_FD, DISCARD = range(4)
 NO_RESULT, RESULT, RESULT_EVENTS = range(3)
-EVENT_NONE, EVENT_OUTPUT, EVENT_ERRORS, EVENT_ENDED, EVENT_RESULT = range(5)
+EVENT_NONE, EVENT_OUTPUT, EVENT_ERRORS, EVENT_ENDED, EVENT_RESULT, EVENT_PROGRESS, EVENT_LOG = range(7)
+TOOL_EVENTS = ("none", "added", "removed", "updated", "broken")
+
+
+FREE = ctypes.CDLL(None).free
+FREE.restype, FREE.argtypes = None, [c_void_p]
 
 
 class Error(Structure):
@@ -51,7 +56,29 @@ class Report(Structure):
 
 
 class Event(Structure):
-    _fields_ = [("size", c_size_t), ("kind", c_int), ("data", c_void_p), ("length", c_size_t)]
+    _fields_ = [
+        ("size", c_size_t), ("kind", c_int), ("data", c_void_p), ("length", c_size_t),
+        ("done", c_double), ("total", c_double), ("level", c_char_p),
+    ]  # fmt: skip
+
+
+class ToolboxOptions(Structure):
+    _fields_ = [("size", c_size_t), ("policy", c_void_p), ("policies", c_char_p), ("calls", c_uint), ("server", c_char_p)]
+
+
+class ToolResult(Structure):
+    _fields_ = [
+        ("tool", c_char_p), ("ok", c_int), ("output", c_char_p), ("text", c_char_p), ("error", c_char_p),
+        ("denied", c_int), ("reason", c_char_p), ("duration", c_uint64), ("started_at", c_uint64),
+    ]  # fmt: skip
+
+
+class Mistake(Structure):
+    _fields_ = [("path", c_char_p), ("keyword", c_char_p), ("text", c_char_p)]
+
+
+class ToolEvent(Structure):
+    _fields_ = [("size", c_size_t), ("kind", c_int), ("tool", c_char_p), ("file", c_char_p), ("text", c_char_p)]
 
 
 class CallboxError(Exception):
@@ -66,11 +93,26 @@ def strings(values):
     return (c_char_p * (len(encoded) + 1))(*encoded, None)
 
 
+def spec_of(fields):
+    spec = Spec(size=ctypes.sizeof(Spec))
+    for name, value in fields.items():
+        if name in ("environment", "argv"):
+            value = strings(value)
+        elif name == "input":
+            spec.input_length = len(value)
+        elif isinstance(value, str):
+            value = os.fsencode(value)
+        setattr(spec, name, value)
+    return spec
+
+
 class Library:
     def __init__(self, path):
         self.c = ctypes.CDLL(path, use_errno=True)
         self.c.cbx_reason_name.restype = c_char_p
-        for name in ("cbx_policy_unref", "cbx_warden_close", "cbx_call_free"):
+        self.c.cbx_report_result.restype = POINTER(ToolResult)
+        self.c.cbx_report_mistakes.restype = POINTER(POINTER(Mistake))
+        for name in ("cbx_policy_unref", "cbx_warden_close", "cbx_call_free", "cbx_toolbox_close"):
             function = getattr(self.c, name)
             function.restype, function.argtypes = c_void_p, [c_void_p]
         self.c.cbx_report_free.restype = None
@@ -82,6 +124,12 @@ class Library:
 
     def error(self):
         return Error(size=ctypes.sizeof(Error))
+
+    def take_text(self, pointer):
+        """The bytes of a string that the library has given, which is freed."""
+        text = ctypes.string_at(pointer)
+        FREE(pointer)
+        return text
 
     def policy(self, value=None):
         text = json.dumps(value or {}).encode()
@@ -125,15 +173,7 @@ class Warden:
 class Call:
     def __init__(self, warden, policy, argv, spec):
         self.library, self.handle, error = warden.library, c_void_p(), warden.library.error()
-        given = Spec(size=ctypes.sizeof(Spec), argv=strings(argv))
-        for name, value in spec.items():
-            if name == "environment":
-                value = strings(value)
-            elif name == "input":
-                given.input_length = len(value)
-            elif isinstance(value, str):
-                value = os.fsencode(value)
-            setattr(given, name, value)
+        given = spec_of({"argv": argv, **spec})
         self.library.check(self.library.c.cbx_start(warden.handle, policy, byref(given), byref(self.handle), byref(error)), error)
 
     def fileno(self):
@@ -160,12 +200,15 @@ class Call:
             "started_at": report.started_at,
             "setup_time": report.setup_time, "run_time": report.run_time,
         }  # fmt: skip
-        text = c_char_p()
+        text = c_void_p()
         self.library.check(self.library.c.cbx_report_print(byref(report), byref(text), byref(error)), error)
-        found["json"] = json.loads(text.value)
-        ctypes.CDLL(None).free(text)
+        found["json"] = json.loads(self.library.take_text(text))
+        self.fill(report, found)
         self.library.c.cbx_report_free(byref(report))
         return found
+
+    def fill(self, report, found):
+        """For calls of tools."""
 
     def kill(self):
         self.library.check(self.library.c.cbx_kill(self.handle), self.library.error())
@@ -200,3 +243,104 @@ class SharedWarden:
 
     def run(self, *command, options=(), user=False, **more):
         return harness.callbox(["run", "--warden", self.path, *options, "--", *command], binary=self.binary, user=user, cwd="/", **more)
+
+
+def text_of(value):
+    return None if value is None else value.decode()
+
+
+class ToolCall(Call):
+    """The call of a tool; its report has "tool" and "mistakes" besides."""
+
+    def __init__(self, toolbox, name, arguments, spec):
+        self.library, self.handle, error = toolbox.library, c_void_p(), toolbox.library.error()
+        if arguments is not None and not isinstance(arguments, (str, bytes)):
+            arguments = json.dumps(arguments)
+        if isinstance(arguments, str):
+            arguments = arguments.encode()
+        given = spec_of(spec)
+        start = self.library.c.cbx_toolbox_start
+        self.library.check(start(toolbox.handle, os.fsencode(name), arguments, byref(given), byref(self.handle), byref(error)), error)
+
+    def fill(self, report, found):
+        result = self.library.c.cbx_report_result(byref(report)).contents
+        found["tool"] = {
+            "tool": text_of(result.tool), "ok": bool(result.ok),
+            "output": None if result.output is None else json.loads(result.output),
+            "text": text_of(result.text), "error": text_of(result.error), "denied": bool(result.denied),
+            "reason": text_of(result.reason), "duration": result.duration, "started_at": result.started_at,
+        }  # fmt: skip
+        mistakes, found["mistakes"] = self.library.c.cbx_report_mistakes(byref(report)), []
+        while mistakes[len(found["mistakes"])]:
+            item = mistakes[len(found["mistakes"])].contents
+            found["mistakes"].append((item.path.decode(), item.keyword.decode(), item.text.decode()))
+
+    def take(self):
+        """The next event: its kind, and of progress and log lines what they say."""
+        event, error = Event(size=ctypes.sizeof(Event)), self.library.error()
+        self.library.check(self.library.c.cbx_step(self.handle, byref(event), byref(error)), error)
+        data = ctypes.string_at(event.data, event.length) if event.data else b""
+        if event.kind == EVENT_PROGRESS:
+            return event.kind, (event.done, event.total, data.decode())
+        if event.kind == EVENT_LOG:
+            return event.kind, (event.level.decode(), data.decode())
+        return event.kind, data
+
+
+class Toolbox:
+    def __init__(self, warden, policy=None, **options):
+        self.library, self.handle, error = warden.library, c_void_p(), warden.library.error()
+        self.warden = warden
+        given = ToolboxOptions(size=ctypes.sizeof(ToolboxOptions), **{k: os.fsencode(v) if isinstance(v, (str, os.PathLike)) else v for k, v in options.items()})
+        if policy is not None:
+            given.policy = policy if isinstance(policy, c_void_p) else self.library.policy(policy)
+        self.library.check(self.library.c.cbx_toolbox_open(warden.handle, byref(given), byref(self.handle), byref(error)), error)
+
+    def ask(self, name, *arguments):
+        error = self.library.error()
+        return self.library.check(getattr(self.library.c, name)(self.handle, *arguments, byref(error)), error)
+
+    def add(self, manifest):
+        text = manifest if isinstance(manifest, bytes) else json.dumps(manifest).encode()
+        self.ask("cbx_toolbox_add", text, c_size_t(len(text)))
+
+    def load(self, directory):
+        self.ask("cbx_toolbox_load", os.fsencode(directory))
+
+    def remove(self, name):
+        self.ask("cbx_toolbox_remove", os.fsencode(name))
+
+    def get(self, name):
+        text = c_void_p()
+        self.ask("cbx_toolbox_get", os.fsencode(name), byref(text))
+        return json.loads(self.library.take_text(text))
+
+    def list(self, query=None):
+        text = c_void_p()
+        self.ask("cbx_toolbox_list", None if query is None else os.fsencode(query), byref(text))
+        return json.loads(self.library.take_text(text))
+
+    def start(self, name, arguments=None, **spec):
+        return ToolCall(self, name, arguments, spec)
+
+    def call(self, name, arguments=None, **spec):
+        call = self.start(name, arguments, **spec)
+        try:
+            return call.wait()
+        finally:
+            call.free()
+
+    def fileno(self):
+        return self.library.c.cbx_toolbox_fd(self.handle)
+
+    def step(self):
+        """(kind, tool, file, text) of the next change, or None."""
+        event = ToolEvent(size=ctypes.sizeof(ToolEvent))
+        self.ask("cbx_toolbox_step", byref(event))
+        if not event.kind:
+            return None
+        return TOOL_EVENTS[event.kind], event.tool.decode(), event.file.decode(), event.text.decode()
+
+    def close(self):
+        self.library.c.cbx_toolbox_close(self.handle)
+        self.handle = None
