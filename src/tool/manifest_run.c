@@ -130,6 +130,12 @@ static int read_shell(struct run_reader *reader)
         r = worse(read_streams(reader), read_template(reader, "parameters"));
         if (json_read_string(json_object_get(reader->run, "shell"), &place, &error, &text) < 0)
                 return note(reader, &error);
+        if (strlen(text) > TEMPLATE_ARGUMENT_MAX) {
+                json_set_refusal(&place, &error, "is too long for a command line");
+                error_hint(&error, "put it into a file: \"command\": [\"/bin/sh\", {\"file\": "
+                                   "\"script.sh\"}]");
+                return note(reader, &error);
+        }
         tool->shell = strdup(text);
         return tool->shell ? r : -ENOMEM;
 }

@@ -19,10 +19,9 @@
 
 #include "tool/tool.h"
 
-#define NESTED_MAX 4                 /* "when" within "when" */
-#define ARGUMENT_MAX (128 * KIB - 1) /* the kernel's own bound on one string */
-#define ARGUMENTS_MAX (1 * MIB)      /* and well below its bound on all */
-#define ELEMENTS_MAX 1024            /* of a template, and as many placeholders in them */
+#define NESTED_MAX 4            /* "when" within "when" */
+#define ARGUMENTS_MAX (1 * MIB) /* well below the kernel's bound on all of them */
+#define ELEMENTS_MAX 1024       /* of a template, and as many placeholders in them */
 #define EXPANDED_MAX 8192
 
 enum part_kind { PART_TEXT, PART_VALUE };
@@ -292,6 +291,7 @@ static int read_parts(struct reader *reader, json_t *value, const struct json_pl
         cbx_error error = CBX_ERROR_INIT;
         _cleanup_buffer_ struct buffer fixed = BUFFER_INIT;
         const char *s;
+        size_t bytes = 0; /* of fixed text */
         int r, worst = 0;
 
         if (json_read_string(value, at, &error, &s) < 0)
@@ -300,6 +300,7 @@ static int read_parts(struct reader *reader, json_t *value, const struct json_pl
                 if ((s[0] == '{' || s[0] == '}') && s[1] == s[0]) {
                         r = buffer_add(&fixed, s, 1);
                         s += 2;
+                        bytes++;
                 } else if (*s == '{') {
                         s++;
                         if (fixed.length > 0)
@@ -315,10 +316,15 @@ static int read_parts(struct reader *reader, json_t *value, const struct json_pl
                         return note(reader, &error);
                 } else {
                         r = buffer_add(&fixed, s++, 1);
+                        bytes++;
                 }
                 if (r == -ENOMEM)
                         return r;
                 worst = r < 0 ? r : worst;
+        }
+        if (bytes > TEMPLATE_ARGUMENT_MAX) {
+                json_set_refusal(at, &error, "is too long for a command line");
+                return note(reader, &error);
         }
         if (fixed.length > 0 || element->n_parts == 0)
                 r = add_part(element, PART_TEXT, fixed.length > 0 ? fixed.data : "", fixed.length);
@@ -540,7 +546,7 @@ struct spot {
 
 static int write_pointer(const struct spot *spot, struct buffer *to)
 {
-        int r = buffer_add(to, "/", 1);
+        int r = buffer_add(to, "/", *spot->name ? 1 : 0); /* fixed text has none */
 
         for (const char *s = spot->name; r == 0 && *s; s++)
                 r = *s == '~' || *s == '/' ? buffer_add(to, *s == '~' ? "~0" : "~1", 2)
@@ -589,7 +595,7 @@ static int add_argument(struct expansion *to, const struct spot *spot, const cha
 {
         size_t length = strlen(text);
 
-        if (length > ARGUMENT_MAX)
+        if (length > TEMPLATE_ARGUMENT_MAX)
                 return refuse(to, spot, "is too long for a command line");
         to->bytes += length + 1 + sizeof(char *);
         if (to->bytes > ARGUMENTS_MAX || ++to->n > EXPANDED_MAX) {
@@ -636,7 +642,7 @@ static int expand_parts(struct expansion *to, const struct element *element)
                                 return add_value(to, element, &spot, NULL, false);
                 }
                 r = buffer_add(&text, piece, strlen(piece));
-                if (r == 0 && text.length > ARGUMENT_MAX)
+                if (r == 0 && text.length > TEMPLATE_ARGUMENT_MAX)
                         break; /* too long already; what follows may be much longer */
         }
         if (r == 0)

@@ -73,6 +73,7 @@ struct template_context {
         const char *directory; /* NULL: there is none */
         struct tool_mistakes *mistakes;
 };
+#define TEMPLATE_ARGUMENT_MAX (128 * KIB - 1) /* the kernel's own bound on one string */
 int template_read(json_t *list, const struct json_place *at, const struct template_context *context,
                   struct template **ret_template);
 struct template *template_free(struct template *template);
