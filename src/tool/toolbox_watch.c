@@ -193,7 +193,8 @@ static bool load_file(cbx_toolbox *toolbox, struct toolbox_folder *folder,
         int r = read_file(folder, file->name, &text, &length);
 
         if (r < 0) {
-                error_set(&error, r, "", "cannot be read: %s", strerror(-r));
+                error_set(&error, r, "", "cannot be read: %s",
+                          r == -EINVAL ? "it is no regular file" : strerror(-r));
                 is_broken(toolbox, file, again, &error, &mistakes);
                 return false;
         }
@@ -364,7 +365,7 @@ static bool is_written(const char *directory, const struct inotify_event *event)
                 return true;
         snprintf(path, sizeof(path), "%s/%s", directory, event->name);
         return (event->mask & IN_CREATE) && lstat(path, &facts) == 0 &&
-               (S_ISLNK(facts.st_mode) || facts.st_nlink > 1);
+               (S_ISLNK(facts.st_mode) || (S_ISREG(facts.st_mode) && facts.st_nlink > 1));
 }
 
 static void file_changed(cbx_toolbox *toolbox, struct toolbox_folder *folder,
