@@ -16,13 +16,23 @@ SCRATCH = harness.Scratch()
 CALLBOX = SCRATCH.install(harness.callbox_path(), "callbox")
 WORKER = SCRATCH.install(os.path.join(BUILD, "tests", "worker"))
 SOAK = SCRATCH.install(os.path.join(BUILD, "tests", "soak"))
+TOOLS = SCRATCH.install(os.path.join(BUILD, "tests", "soak-tools"))
 SCRATCH.install(os.path.join(BUILD, "libcallbox.so.0"), "libcallbox.so.0")
 
 
 @harness.for_people("calls of every kind are told right and leave nothing", alone=True)
 def soak(user):
     calls = CALLS // len(harness.PEOPLE)
-    command = [SOAK, WORKER, str(calls), str(int(user))]
+    run([SOAK, WORKER, str(calls), str(int(user))], calls, user)
+
+
+@harness.for_people("calls of twenty tools are told right and leave nothing", alone=True)
+def soak_tools(user):
+    calls = CALLS // 2 // len(harness.PEOPLE)
+    run([TOOLS, str(calls), str(int(user))], calls, user)
+
+
+def run(command, calls, user):
     environment = {**os.environ, "CALLBOX_WARDEN": CALLBOX, "LD_LIBRARY_PATH": str(SCRATCH.bin)}
     result = harness.execute(harness.as_user(command) if user else command, timeout=120 + calls / 5, env=environment, cwd="/")
     print(result.out.decode("utf-8", "replace"), end="", flush=True)
