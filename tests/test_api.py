@@ -360,7 +360,8 @@ def threads(user):
                       env=environment(TSAN_OPTIONS="exitcode=66 halt_on_error=0"))
     total = 16 * calls
     equal((done.code, done.out.decode(), done.err.decode()[:2000]),
-          (0, f"a warden each: {total} of {total} calls are right\none warden: {total} of {total} calls are right\n", ""),
+          (0, f"a warden each: {total} of {total} calls are right\none warden: {total} of {total} calls are right\n"
+           f"one toolbox: {total} of {total} acts are right\n", ""),
           "exit code and output")
 
 

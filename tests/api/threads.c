@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sixteen threads, first with a warden each, then all with one: built with ThreadSanitizer together
- * with the library's own sources. Each thread checks that every report is that of its own call.
+ * Sixteen threads, first with a warden each, then all with one, then with one toolbox: built with
+ * ThreadSanitizer together with the library's own sources. Each thread checks that every report is
+ * that of its own call.
  */
 #include <callbox.h>
 #include <errno.h>
@@ -10,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "threads.h"
 
 #define THREADS 16
 
@@ -149,6 +152,7 @@ int main(int argc, char **argv)
         }
         good = together(NULL, policy, calls);
         good = together(warden, policy, calls) && good;
+        good = threads_share_tools(warden, calls) && good;
         cbx_warden_close(warden);
         cbx_policy_unref(policy);
         return good ? 0 : 1;
