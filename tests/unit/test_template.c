@@ -46,7 +46,7 @@ static int expand_template(const struct template *template, const json_t *argume
         _cleanup_mistakes_ struct tool_mistakes mistakes = TOOL_MISTAKES_INIT;
         int r = template_expand(template, arguments, &mistakes, argv);
 
-        assert_int_equal(r < 0, mistakes.n > 0);
+        assert_int_equal(r<0, mistakes.n> 0);
         return r < 0 ? tool_mistakes_error(&mistakes, error) : r;
 }
 
