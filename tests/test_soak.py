@@ -28,7 +28,7 @@ def soak(user):
 
 @harness.for_people("calls of twenty tools are told right and leave nothing", alone=True)
 def soak_tools(user):
-    calls = CALLS // 2 // len(harness.PEOPLE)
+    calls = max(CALLS // len(harness.PEOPLE), 300)
     run([TOOLS, str(calls), str(int(user))], calls, user)
 
 

@@ -205,6 +205,11 @@ static const struct tool tools[] = {
 };
 
 #define TOOLS (sizeof(tools) / sizeof(tools[0]))
+
+/* Those of which the warden holds most. */
+static const struct tool *const largest[] = { &tools[3], &tools[8], &tools[17], &tools[18] };
+#define LARGEST (sizeof(largest) / sizeof(largest[0]))
+
 #define SCHEMA                                                                                     \
         "{\"type\": \"object\", \"required\": [\"n\", \"s\"], \"additionalProperties\": false,"    \
         " \"properties\": {\"n\": {\"type\": \"integer\", \"minimum\": 0},"                        \
@@ -346,7 +351,12 @@ static void start(struct soak *soak, struct call *call)
 
         while (pick >= shares[way])
                 pick -= shares[way++];
-        *call = (struct call){ .tool = &tools[choose(soak, TOOLS)],
+        /* The largest first, all at once: later ones find the memory that these needed. */
+        if (soak->started < 2UL * AT_ONCE)
+                way = PLAIN;
+        *call = (struct call){ .tool = soak->started < 2UL * AT_ONCE
+                                               ? largest[soak->started % LARGEST]
+                                               : &tools[choose(soak, TOOLS)],
                                .way = (enum way)way,
                                .number = (long)choose(soak, 100000) };
         snprintf(call->id, sizeof(call->id), "c%lu", soak->started);
@@ -480,26 +490,47 @@ static void print_figures(const struct soak *soak, double seconds, unsigned long
                 printf("%s %lu%s", tools[i].name, soak->by_tool[i], i == TOOLS - 1 ? "\n" : ", ");
 }
 
+/* What a process holds at rest goes up and down with what happens to lie at the end of its heap. So
+ * it is looked at several times: the least of the second half is compared with the most of the
+ * first. What is lost with every call shows all the same. */
+#define HALF 3
+
+static void keep(struct host_use *kept, const struct host_use *found, bool most)
+{
+        long *const to[] = { &kept->warden_kib, &kept->others_kib, &kept->client_kib };
+        const long from[] = { found->warden_kib, found->others_kib, found->client_kib };
+        struct host_use last = *found;
+
+        for (size_t i = 0; i < sizeof(to) / sizeof(to[0]); i++)
+                if (most ? from[i] < *to[i] : from[i] > *to[i])
+                        *(long *)((char *)&last + ((char *)to[i] - (char *)kept)) = *to[i];
+        *kept = last;
+}
+
 static void soak_calls(struct soak *soak, unsigned long calls)
 {
-        unsigned long warm_up = calls / 4;
-        struct host_use before, after;
-        unsigned long long began;
+        struct host_use halves[2], found;
+        unsigned long long spent = 0, began;
         int pid = cbx_warden_pid(soak->warden);
 
-        if (!run(soak, warm_up) || !host_measure(pid, &before)) {
-                fault(soak, NULL, "the warm-up does not come to an end", NULL);
-                return;
+        for (int i = 0; i < 2 * HALF; i++) {
+                began = now();
+                if (!run(soak, calls / (2 * HALF) + (i == 0 ? calls % (2 * HALF) : 0)))
+                        return;
+                spent += now() - began;
+                if (!host_measure(pid, &found)) {
+                        fault(soak, NULL, "the warden does not come to rest", NULL);
+                        return;
+                }
+                if (i % HALF == 0)
+                        halves[i / HALF] = found;
+                else
+                        keep(&halves[i / HALF], &found, i < HALF);
         }
-        began = now();
-        if (!run(soak, calls - warm_up))
-                return;
-        print_figures(soak, (double)(now() - began) / 1000.0, calls - warm_up);
-        if (!host_measure(pid, &after))
-                fault(soak, NULL, "the warden does not come to rest at the end", NULL);
+        print_figures(soak, (double)spent / 1000.0, soak->done);
         if (cbx_warden_pid(soak->warden) != pid)
                 fault(soak, NULL, "the warden is another one", NULL);
-        compare_all(soak, &before, &after);
+        compare_all(soak, &halves[0], &halves[1]);
 }
 
 /* ---- The program ---- */
@@ -547,7 +578,7 @@ int main(int argc, char **argv)
 
         cbx_serve_functions(argc, argv);
         setvbuf(stdout, NULL, _IOLBF, 0);
-        if (argc < 2 || argc > 3 || calls == 0) {
+        if (argc < 2 || argc > 3 || calls < 2 * HALF) {
                 fputs("usage: tools CALLS [SEED]\n", stderr);
                 return 2;
         }
