@@ -180,6 +180,36 @@ def check_use(top, prefix, stage, folder):
               done.stdout)
 
 
+OBJECT = """
+#include <callbox.h>
+
+int answer(const char *arguments, size_t length, cbx_reply *reply)
+{
+        (void)arguments;
+        (void)length;
+        return cbx_reply_result(reply, "42", 2);
+}
+"""
+
+
+def check_object(top, command, folder):
+    """A function of a shared object, by the server that was installed and nothing else."""
+    source, tools = os.path.join(folder, "answer.c"), os.path.join(folder, "tools")
+    os.mkdir(tools)
+    with open(source, "w", encoding="utf-8") as stream:
+        stream.write(OBJECT)
+    with open(os.path.join(tools, "answer.json"), "w", encoding="utf-8") as stream:
+        json.dump({"name": "answer", "inputSchema": {"type": "object"},
+                   "run": {"object": "answer.so", "function": "answer"}}, stream)
+    done = run("gcc", "-shared", "-fPIC", f"-I{top}/include", "-o",
+               os.path.join(tools, "answer.so"), source)
+    check("a shared object builds without the library", done.returncode == 0, done.stdout)
+    env = {key: value for key, value in os.environ.items() if not key.startswith("CALLBOX_")}
+    done = run(command, "tool", "call", "--tools", tools, "answer", env=env)
+    check("the installed command runs a function of it",
+          (done.returncode, done.stdout) == (0, "42\n"), f"{done.returncode} {done.stdout}")
+
+
 def check_man(top):
     for path in sorted(glob.glob(os.path.join(top, "share", "man", "man*", "*"))):
         page, section = os.path.basename(path).rsplit(".", 1)
@@ -206,6 +236,7 @@ def main():
             check_hardening(command, "the command", static=True)
             told = run(command, "--version").stdout
             check("the command tells its version", version in told.split(), told)
+            check_object(top, command, folder)
         library = glob.glob(os.path.join(top, "lib", "**", "libcallbox.so.0.*"), recursive=True)
         if library:
             check_hardening(library[0], "the library", static=False)

@@ -189,18 +189,22 @@ static bool is_shared_object(const char *path)
 int function_of_object(const char *object, const char *symbol, const char *server,
                        struct function *ret, cbx_error *error)
 {
+        /* As a place in a box is written: callbox finds its server as bin/../libexec/... */
+        char program[PATH_MAX];
+        bool found = realpath(server, program) && access(program, X_OK) == 0;
         struct function function = { .files = list_new(),
-                                     .program = strdup(server),
+                                     .program = strdup(found ? program : server),
                                      .object = strdup(object),
                                      .symbol = strdup(symbol) };
         int r = 0;
 
         if (!function.files || !function.program || !function.object || !function.symbol ||
-            list_add(&function.files, object) < 0 || list_add(&function.files, server) < 0)
+            list_add(&function.files, object) < 0 ||
+            list_add(&function.files, function.program) < 0)
                 r = error_oom(error);
         else if (!is_shared_object(object))
                 r = error_set(error, -EINVAL, "", "\"%.200s\" is no shared object", object);
-        else if (access(server, X_OK) < 0) {
+        else if (!found) {
                 r = error_set(error, -ENOENT, "",
                               "there is no program %.200s, which serves the "
                               "functions of shared objects",
