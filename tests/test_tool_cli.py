@@ -380,6 +380,18 @@ def many_mistakes(user):
     equal(tool("check", folder / "good.json", user=user).code, 0, "of one that is good")
 
 
+@case("a type that is wrong hides no other mistake of an inputSchema, and makes none up")
+def wrong_type():
+    schema = {"properties": {"s": STRING | {"minLength": -1}, "p": {"pattern": "("}}, "required": ["s"]}
+    types = [{}, {"type": "objekt"}, {"type": ["object"]}, {"type": 1}]
+    found = check_table({str(more): manifest() | {"inputSchema": schema | more, "run": {"command": ["true", "{s}"]}} for more in types}, True)
+    for more, item in zip(types, found):
+        equal((more, [m["where"] for m in item["mistakes"]]),
+              (more, ["inputSchema.type", "inputSchema.properties.s.minLength", "inputSchema.properties.p.pattern"]), "the places")  # fmt: skip
+    text = check_table({"x": manifest(outputSchema=1)}, True)[0]["mistakes"][0]["text"]
+    equal(text, "must be an object, true or false, not a number", "what an outputSchema may be")
+
+
 @case("two files with one name, and policies by name, are checked together")
 def together():
     folder = SCRATCH.directory()

@@ -99,7 +99,9 @@ static int check_input(json_t *value, const struct json_place *at, cbx_error *er
 
 static int check_schema(json_t *value, const struct json_place *at, cbx_error *error)
 {
-        return json_is_boolean(value) ? 0 : check_object(value, at, error);
+        return json_is_boolean(value) || json_is_object(value)
+                       ? 0
+                       : json_refuse_type(at, error, "an object, true or false", value);
 }
 
 /* Of annotations, without the place that they are at. */
@@ -169,6 +171,19 @@ static int read_schema(json_t *part, cbx_error *error, void *to)
         return r;
 }
 
+/* An input schema that is of another type may have more mistakes, and its properties are what the
+ * placeholders of the manifest mean all the same: look at it as if it were one of an object. */
+static int keep_input(struct tool *tool, json_t *schema)
+{
+        json_t *copy = json_copy(schema);
+
+        if (!copy || json_object_set_new(copy, "type", json_string("object")) < 0) {
+                json_decref(copy);
+                return -ENOMEM;
+        }
+        return json_object_set_new(tool->document, "inputSchema", copy) < 0 ? -ENOMEM : 0;
+}
+
 int tool_describe(struct tool *tool, json_t *document, struct tool_mistakes *mistakes)
 {
         cbx_error error = CBX_ERROR_INIT;
@@ -198,6 +213,10 @@ int tool_describe(struct tool *tool, json_t *document, struct tool_mistakes *mis
                         tool_mistake_add(mistakes, &error);
                 }
         tool->name = json_string_value(json_object_get(tool->document, "name"));
+        part = json_object_get(document, "inputSchema");
+        if (json_is_object(part) && !json_object_get(tool->document, "inputSchema") &&
+            keep_input(tool, part) < 0)
+                return -ENOMEM;
         part = json_object_get(tool->document, "inputSchema");
         if (part)
                 r = tool_mistakes_find(part, "inputSchema", read_schema, &tool->input, mistakes);
