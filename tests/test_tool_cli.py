@@ -355,7 +355,7 @@ MANY = {"name": "a b", "titel": "x", "foo": 1, "inputSchema": {"type": "object",
         "run": {"command": ["a", {"value": "{y}", "dsh": 1, "z": 2}, "}", 3], "outptu": "json", "output": "jsn", "bar": 2, "success": [300, "a", 0]},
         "policy": {"limits": {"memory": "x", "bogus": 1}, "network": "nowhere"}}  # fmt: skip
 PLACES = ["annotations.bogus", "annotations.readOnlyHint", "annotations.title", "applyDefaults", "calls", "foo", "inputSchema.properties.x.type", "inputSchema.required", "name",
-          "policy.limits.bogus", "policy.limits.memory", "policy.network", "run.bar", "run.command[1].dsh", "run.command[1].z", "run.command[2]", "run.command[3]",
+          "policy.limits.bogus", "policy.limits.memory", "policy.network", "run.bar", "run.command[1].dsh", "run.command[1].value", "run.command[1].z", "run.command[2]", "run.command[3]",
           "run.outptu", "run.output", "run.success[0]", "run.success[1]", "titel"]  # fmt: skip
 
 

@@ -330,7 +330,7 @@ static int read_object(struct reader *reader, json_t *object, const struct json_
         cbx_error error = CBX_ERROR_INIT;
         struct json_place place = { .parent = at }, dash = { .parent = at, .key = "dash" };
         json_t *value;
-        int r = 0;
+        int r = 0, keys;
 
         for (size_t i = 0; i < ARRAY_SIZE(forms) && !form; i++)
                 if (json_object_get(object, forms[i].key))
@@ -340,11 +340,9 @@ static int read_object(struct reader *reader, json_t *object, const struct json_
                 error_hint(&error, "an object has one of: value, each, json, file, when");
                 return note(reader, &error);
         }
-        r = tool_mistakes_keys(
+        keys = tool_mistakes_keys(
                 object, at, (struct json_words){ &form->key, form->other ? 2 : 1, sizeof(char *) },
                 reader->context->mistakes);
-        if (r < 0)
-                return r;
         element->kind = form->kind;
         place.key = form->key;
         value = json_object_get(object, form->key);
@@ -360,10 +358,11 @@ static int read_object(struct reader *reader, json_t *object, const struct json_
                 r = check_argument(reader, &place, element->name, 1U << JSON_ARRAY, "array");
         if (r == 0 && form->kind == ELEMENT_JSON)
                 r = check_argument(reader, &place, element->name, 0, "");
-        value = json_object_get(object, "dash");
+        value = form->other && strcmp(form->other, "dash") == 0 ? json_object_get(object, "dash")
+                                                                : NULL;
         if (value && json_read_bool(value, &dash, &error, &element->dash) < 0)
                 r = note(reader, &error);
-        return r;
+        return r < 0 ? r : keys;
 }
 
 static int read_list(struct reader *reader, json_t *list, const struct json_place *at,
