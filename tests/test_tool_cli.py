@@ -223,6 +223,16 @@ def usage():
     check(done.code == 125 and b"no manifests" in done.err, done.brief())
 
 
+@case("what cannot be printed is no success")
+def full():
+    folder = folder_of(*TOOLS)
+    for words in (["list", "--tools", folder], ["list", "--json", "--tools", folder], ["check", folder], ["check", "--json", folder], ["schema"],
+                  ["--help"], ["call", "--tools", folder, "number"], ["call", "--tools", folder, "number", "--json"]):  # fmt: skip
+        with open("/dev/full", "wb") as stream:
+            done = harness.execute([CALLBOX, "tool", *map(str, words)], env=ENVIRONMENT, cwd="/", stdout=stream)
+        check(done.code == 125 and b"No space left" in done.err, f"{words}: {done.brief()}")
+
+
 # ---- check ---------------------------------------------------------------------------------------
 
 PARTS = {"name": "t", "inputSchema": {"type": "object", "properties": {"s": STRING, "l": {"type": "array"}, "o": {"type": "object"}, "n": {"type": ["string", "null"]},

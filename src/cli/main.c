@@ -72,6 +72,17 @@ int cli_print_json(json_t *json, int fd)
         return 0;
 }
 
+/* What was printed is only out when it was flushed. */
+static int finish(int code)
+{
+        bool lost = ferror(stdout);
+
+        if (fflush(stdout) == 0 && !lost)
+                return code;
+        return code == EXIT_CALLBOX ? code
+                                    : cli_fail("cannot write the output: %s", strerror(errno));
+}
+
 int main(int argc, char **argv)
 {
         if (fd_reserve_stdio() < 0)
@@ -84,12 +95,12 @@ int main(int argc, char **argv)
         }
         if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
             strcmp(argv[1], "help") == 0)
-                return fputs(help, stdout) < 0 ? EXIT_CALLBOX : 0;
+                return finish(fputs(help, stdout) < 0);
         if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)
-                return printf("callbox %s\n", cbx_version()) < 0 ? EXIT_CALLBOX : 0;
+                return finish(printf("callbox %s\n", cbx_version()) < 0);
         for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
                 if (strcmp(argv[1], verbs[i].name) == 0)
-                        return verbs[i].run(argc - 1, argv + 1);
+                        return finish(verbs[i].run(argc - 1, argv + 1));
         return cli_fail(
                 "there is no verb \"%s\"; the verbs are run, doctor, policy, tool and warden "
                 "(see callbox --help)",
