@@ -146,7 +146,7 @@ def refusals(user):
     lines = [("nobody", {}), ("echo", {"n": "x", "s": 5}), ("echo", "[1]"), ("echo", "{"), ("echo", '{"n":1,"n":2}'),
              ("echo", '{"s":"\\ud800"}'), ("echo", '{"n":1e999}'), ("echo", "[" * 200), ("large", {}), ("echo", '{"n":99999999999999999999}'),
              ("no\x1b[31mbody", {}), ("\u00fcnknown", {})]  # fmt: skip
-    texts = ["unknown tool: nobody", "/n must be an integer", "must be an object", "is not JSON", "given twice", "is not JSON",
+    texts = ["unknown tool: nobody", "/n must be an integer", "must be an object", "is not JSON", "n: the text, line 1: this key is given twice", "is not JSON",
              "out of range", "nested more than 64 deep", "bytes", "out of range", "unknown tool: no?[31mbody", "unknown tool: \u00fcnknown"]  # fmt: skip
     for text, found in zip(texts, functions(lines, "id=c-1", user=user)):
         failed(found, text, "setup")

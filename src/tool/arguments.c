@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The arguments of a call, before there is a box. */
+#include <stdio.h>
 #include <string.h>
 
 #include "tool/tool.h"
@@ -29,13 +30,19 @@ json_t *tool_refusal(const char *before, const struct schema_mistakes *mistakes)
         return r < 0 ? NULL : json_pack("{s:s, s:O}", "error", text.data, "mistakes", list);
 }
 
-/* A refusal that has no place in a schema: the text is no JSON, or not for a command line. */
+/* A refusal that has no place in a schema: the text is no JSON, or not for a command line. Where a
+ * key is given twice there is no pointer to it, so the text names it. */
 json_t *tool_refusal_of(const char *before, const cbx_error *error)
 {
-        struct schema_mistake item = { .path = (char *)(error->where[0] == '/' ? error->where : ""),
+        char text[sizeof(error->where) + sizeof(error->text) + 2];
+        bool pointer = error->where[0] == '/';
+        struct schema_mistake item = { .path = (char *)(pointer ? error->where : ""),
                                        .keyword = (char *)"",
-                                       .text = (char *)error->text };
+                                       .text = text };
         struct schema_mistakes mistakes = { .items = &item, .n = 1 };
+
+        snprintf(text, sizeof(text), "%s%s%s", pointer ? "" : error->where,
+                 pointer || !error->where[0] ? "" : ": ", error->text);
 
         return tool_refusal(before, &mistakes);
 }
