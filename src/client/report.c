@@ -19,7 +19,7 @@ struct owner {
         const cbx_denial **denial_list;
         const cbx_guarantee **guarantee_list;
         cbx_result result;
-        char *result_output;
+        char *result_output, *result_text;
         const cbx_mistake **mistake_list;
 };
 
@@ -34,6 +34,7 @@ static void owner_free(struct owner *owner)
         free(owner->denial_list);
         free(owner->guarantee_list);
         free(owner->result_output);
+        free(owner->result_text);
         free(owner->mistake_list);
         free(owner);
 }
@@ -199,12 +200,29 @@ const char *const *cbx_report_warnings(const cbx_report *report)
                                                : nothing;
 }
 
+/* A string that is a result, for reading: NULs in it, which would end it early, are replaced as
+ * they are in the output of programs. NULL when memory ran out. */
+static const char *string_to_read(struct owner *owner, const json_t *string)
+{
+        _cleanup_buffer_ struct buffer text = BUFFER_INIT;
+        const char *value = json_string_value(string);
+        size_t length = json_string_length(string);
+        bool replaced = false;
+
+        if (strlen(value) == length)
+                return value;
+        if (!owner->result_text && output_decode(value, length, &text, &replaced) == 0)
+                owner->result_text = TAKE_PTR(text.data);
+        return owner->result_text;
+}
+
 /* What the toolbox has judged (src/tool/outcome.c), as a struct. */
 const cbx_result *cbx_report_result(const cbx_report *report)
 {
         struct owner *owner = report->owner;
         json_t *tool = owner ? owner->report.tool : NULL, *output;
         cbx_result *result;
+        const char *text;
 
         if (!tool)
                 return NULL;
@@ -214,11 +232,14 @@ const cbx_result *cbx_report_result(const cbx_report *report)
                 owner->result_output = json_write(output, 0);
         if (output && !owner->result_output)
                 return NULL;
+        text = json_is_string(output) ? string_to_read(owner, output) : owner->result_output;
+        if (output && !text)
+                return NULL;
         *result = (cbx_result){
                 .tool = text_of(tool, "name"),
                 .ok = json_is_true(json_object_get(tool, "ok")),
                 .output = owner->result_output,
-                .text = json_is_string(output) ? json_string_value(output) : owner->result_output,
+                .text = text,
                 .error = json_string_value(json_object_get(tool, "error")),
                 .denied = json_is_true(json_object_get(tool, "denied")),
                 .reason = json_string_value(json_object_get(tool, "reason")),
