@@ -296,7 +296,9 @@ def bad_lines():
              b'{"log": 1}\n': "no message", b'{"log": "x", "level": "loud"}\n': "no message", b'{"progress": "x"}\n': "no message",
              b'{"progress": -1}\n': "no message", b'{"progress": 1, "total": null}\n': "no message", b'{"text": null}\n': "no message",
              b'{"error": "by itself"}\n': "by itself", b'{"error": "one"}\n{"result": 1}\n{"error": "two"}': "one; two",
-             b'{"result": 1}\n{"result": ': "is not JSON", b'{"result": 1, "result": 2}\n': "given twice", b"\xff\n": "line"}  # fmt: skip
+             b'{"result": 1}\n{"result": ': "line 2 of its output: result: it is not JSON", b'{"result": 1, "result": 2}\n': "line 1 of its output: result: this key is given twice",
+             b"\xff\n": "line 1 of its output: this is not UTF-8", b'\n{"result": 1}\r\n\n \nnonsense\n{"result": 2}\n': "line 5 of its output: it is not JSON: invalid token near 'nonsense'",
+             b'{"text": "x"}\n{"text": 1}': "line 2 of its output: it is JSON, but no message: ", b'{"result": ' + b"[" * 70 + b"\n": "line 1 of its output: nested more than 64 deep"}  # fmt: skip
     with toolbox() as box:
         for text, error in cases.items():
             box.add(printing(text + (b"" if b"error" in text else b'\n{"log": "after"}\n' + b"x" * 1000), "json-lines"))

@@ -98,7 +98,15 @@ static void scan_path(const struct scan *scan, char path[JSON_PATH_MAX])
         }
 }
 
-static int refuse_text(const char *text, size_t length, const char *what,
+static int refuse_line(const char *path, const char *what, int line, unsigned flags,
+                       const char *sentence, cbx_error *error)
+{
+        if (flags & JSON_PARSE_LINE)
+                return error_set(error, -EINVAL, path, "%s", sentence);
+        return error_set(error, -EINVAL, path, "%s, line %d: %s", what, line, sentence);
+}
+
+static int refuse_text(const char *text, size_t length, const char *what, unsigned flags,
                        const json_error_t *mistake, cbx_error *error)
 {
         static const struct {
@@ -122,8 +130,10 @@ static int refuse_text(const char *text, size_t length, const char *what,
         scan_path(&scan, path);
         for (size_t i = 0; i < ARRAY_SIZE(sentences); i++)
                 if (sentences[i].code == code)
-                        return error_set(error, -EINVAL, path, "%s, line %d: %s", what,
-                                         mistake->line, sentences[i].text);
+                        return refuse_line(path, what, mistake->line, flags, sentences[i].text,
+                                           error);
+        if (flags & JSON_PARSE_LINE)
+                return error_set(error, -EINVAL, path, "%s is not JSON: %s", what, mistake->text);
         return error_set(error, -EINVAL, path, "%s, line %d, is not JSON: %s", what, mistake->line,
                          mistake->text);
 }
@@ -131,6 +141,7 @@ static int refuse_text(const char *text, size_t length, const char *what,
 int json_parse(const char *text, size_t length, const char *what, size_t limit, unsigned flags,
                cbx_error *error, json_t **ret_json)
 {
+        char too_deep[64];
         json_error_t mistake;
         struct scan scan;
         json_t *json;
@@ -139,18 +150,17 @@ int json_parse(const char *text, size_t length, const char *what, size_t limit, 
                 return error_set(error, -EINVAL, NULL, "%s is empty", what);
         if (length > limit)
                 return error_set(error, -EFBIG, NULL, "%s is longer than %zu bytes", what, limit);
+        snprintf(too_deep, sizeof(too_deep), "nested more than %d deep", JSON_DEPTH_MAX);
         if (!scan_text(&scan, text, length))
                 return scan.weight > JSON_WEIGHT_MAX
                                ? error_set(error, -EFBIG, NULL, "%s has too many values", what)
-                               : error_set(error, -EINVAL, NULL,
-                                           "%s, line %d: nested more than %d deep", what, scan.line,
-                                           JSON_DEPTH_MAX);
+                               : refuse_line(NULL, what, scan.line, flags, too_deep, error);
         json = json_loadb(text, length,
                           JSON_REJECT_DUPLICATES | JSON_DECODE_ANY |
                                   (flags & JSON_PARSE_NUL ? JSON_ALLOW_NUL : 0),
                           &mistake);
         if (!json)
-                return refuse_text(text, length, what, &mistake, error);
+                return refuse_text(text, length, what, flags, &mistake, error);
         *ret_json = json;
         return 0;
 }

@@ -81,7 +81,8 @@ int json_read_array(json_t *value, const struct json_place *at, json_reader *rea
 /* ---- Text (json_parse.c, json_write.c) ---- */
 
 enum {
-        JSON_PARSE_NUL = 1 << 0, /* strings may hold a NUL */
+        JSON_PARSE_NUL = 1 << 0,  /* strings may hold a NUL */
+        JSON_PARSE_LINE = 1 << 1, /* it is one line of many: the caller says which */
 };
 
 /* Parse strictly: one value, no duplicate keys, at most 64 levels and `limit` bytes. `what` names

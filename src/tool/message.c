@@ -170,17 +170,14 @@ static int take_line(const char *data, size_t length, bool last, size_t *ret_tak
                 return 0;
         end = newline ? (size_t)(newline - data) : length;
         *message = (struct message){ 0 };
-        r = json_parse(data + blank, end - blank, "a line of its output", LINE_MAX_BYTES,
-                       JSON_PARSE_NUL, error, &message->line);
+        r = json_parse(data + blank, end - blank, "it", LINE_MAX_BYTES,
+                       JSON_PARSE_NUL | JSON_PARSE_LINE, error, &message->line);
         if (r < 0)
                 return r == -ENOMEM ? r : -EBADMSG;
         if (!json_is_object(message->line) || !read_line(message)) {
                 message_clear(message);
-                r = bad(error, "a line of its output is JSON, but no message");
-                error_hint(error, "a line is one of {\"result\": ...}, {\"text\": \"...\"}, "
-                                  "{\"error\": \"...\"}, {\"progress\": N, \"total\": N, "
-                                  "\"message\": \"...\"}, {\"log\": \"...\", \"level\": \"...\"}");
-                return r;
+                return bad(error, "it is JSON, but no message: that is a result, text, error, "
+                                  "progress or log, as callbox-manifest(5) has them");
         }
         *ret_taken = newline ? end + 1 : end;
         return 1;

@@ -129,28 +129,45 @@ static int hear(json_t *outcome, const struct message *message, struct said *sai
         }
 }
 
+/* "line 3 of its output: ", where that line begins the rest. */
+static void name_line(const char *data, const char *rest, const char *end, char *text, size_t size)
+{
+        size_t line = 1;
+
+        while (rest < end && (*rest == '\n' || *rest == '\r' || *rest == ' ' || *rest == '\t'))
+                rest++; /* blank lines belong to the message that follows */
+        for (; data < rest; data++)
+                line += *data == '\n';
+        snprintf(text, size, "line %zu of its output: ", line);
+}
+
 static int hear_all(json_t *outcome, enum message_form form, const char *data, size_t length,
                     struct said *said)
 {
+        const char *rest = data, *end = data + length;
         cbx_error error = CBX_ERROR_INIT;
+        char before[64] = "";
         int r = 1;
 
-        while (r > 0 && length > 0) {
+        while (r > 0 && rest < end) {
                 struct message message = { 0 };
                 size_t taken = 0;
 
-                r = message_take(form, data, length, true, &taken, &message, &error);
+                r = message_take(form, rest, (size_t)(end - rest), true, &taken, &message, &error);
                 if (r > 0) {
                         int heard = hear(outcome, &message, said);
 
                         message_clear(&message);
                         if (heard < 0)
                                 return heard;
-                        data += taken;
-                        length -= taken;
+                        rest += taken;
                 }
         }
-        return r == -EBADMSG ? fail_error(outcome, "", &error) : MIN(r, 0);
+        if (r != -EBADMSG)
+                return MIN(r, 0);
+        if (form == MESSAGE_LINES)
+                name_line(data, rest, end, before, sizeof(before));
+        return fail_error(outcome, before, &error);
 }
 
 /* A stream as the tool wrote it, whole; where it is not, that is the outcome. */
