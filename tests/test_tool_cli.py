@@ -99,9 +99,9 @@ def calls(user):
         (["upper", '{"a": "b"}'], 0, b'{"A":"B"}\n', "1 of 1: done"), (["fail"], 1, b"", "callbox: fail: exit code 4: why"),
         (["hello"], 2, b"", "callbox: hello: the arguments are wrong: "), (["hello", '{"who": 5}'], 2, b"", "/who must be a string"),
         (["hello", "{"], 2, b"", "is not JSON"), (["nobody"], 2, b"", "callbox: nobody: unknown tool: nobody"), (["kill"], 3, b"", "unshare"),
-        (["slow", "--timeout", "0.3"], 1, b"", "0.3"), (["slow", "--timeout", "21"], 125, b"", "tighten"),
-        (["slow", "--timeout", "x"], 125, b"", "--timeout"), (["slow", "--memory", "2T"], 125, b"", "tighten"),
-        (["slow", "--cpu", "none"], 125, b"", "tighten"), (["hello", "{}", "more"], 125, b"", "one word too many"), ([], 125, b"", "needs the name of a tool"),
+        (["slow", "--timeout", "0.3"], 1, b"", "0.3"), (["slow", "--timeout", "21"], 125, b"", "callbox: --timeout: a call may only tighten"),
+        (["slow", "--timeout", "x"], 125, b"", "--timeout"), (["slow", "--memory", "2T"], 125, b"", "callbox: --memory: a call may only tighten"),
+        (["slow", "--cpu", "none"], 125, b"", "callbox: --cpu: a call can only tighten"), (["hello", "{}", "more"], 125, b"", "one word too many"), ([], 125, b"", "needs the name of a tool"),
         (["--wrong", "hello"], 125, b"", "no option"), (["hello", "--call-id"], 125, b"", "--call-id"), (["hello", "--call-id", ""], 125, b"", "id"),
         (["--", "hello", '{"who": "--dashes"}'], 0, b"hello --dashes\n", ""), (["hello", '{"who": "-"}', "--warden", "/nonexistent"], 125, b"", "/nonexistent"),
     ]  # fmt: skip

@@ -19,7 +19,17 @@ struct box_of_tools {
 
 static int fail(const struct tool_command *command, cbx_error *error)
 {
-        options_blame(&command->options, error);
+        cbx_error limit = *error;
+
+        /* The library names the limit of a call by itself, options as a policy does. */
+        snprintf(limit.where, sizeof(limit.where), "limits.%.64s", error->where);
+        options_blame(&command->options, &limit);
+        if (strncmp(limit.where, "--", 2) == 0)
+                *error = limit;
+        else if (strcmp(error->where, "directory") == 0)
+                snprintf(error->where, sizeof(error->where), "--tools");
+        else
+                options_blame(&command->options, error);
         cli_print_error(error);
         return EXIT_CALLBOX;
 }
@@ -41,7 +51,7 @@ static int split_options(struct tool_command *command, struct policy_limits *lim
                 json_object_foreach(given, key, value)
                 {
                         if (json_is_null(value) && r == 0)
-                                r = error_set(error, -EINVAL, "limits",
+                                r = error_set(error, -EINVAL, key,
                                               "a call can only tighten the limits of its tool");
                 }
                 *limits = room;
