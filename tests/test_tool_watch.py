@@ -79,6 +79,25 @@ def loads():
         equal((said(box, "a"), said(box, "b")), ("a", "b"), "what they say")
 
 
+@case("a file that is gone before it is looked at is no broken one")
+def gone():
+    with watched(("a.json", saying("a", "a")), ("b.json", saying("b", "b"))) as (box, folder):
+        changes(box, 2)
+        (folder / "short.json").write_text(saying("short", "short"))
+        (folder / "short.json").unlink()
+        (folder / "b.json").unlink()
+        equal(changes(box, 1)[:3], ("removed", "b", "b.json"), "of a short life")
+        (folder / "a.json").write_text("{")
+        (folder / "c.json").write_text(saying("c", "c"))
+        equal(sorted(changes(box, 2)), [("added", "c", "c.json"), ("broken", "a", "a.json")], "before")
+        (folder / "c.json").unlink()  # its name is free: broken files are read again
+        (folder / "a.json").unlink()
+        equal(changes(box, 2), [("removed", "c", "c.json"), ("removed", "a", "a.json")], "after")
+        os.symlink("nowhere", folder / "link.json")
+        kind, _, name, text = changes(box, 1)
+        check((kind, name) == ("broken", "link.json") and "No such file" in text, f"a link that leads nowhere: {kind} {name} {text}")
+
+
 @case("files that are written, replaced, linked, moved and deleted are followed")
 def follows():
     with watched() as (box, folder):

@@ -178,6 +178,17 @@ static int check_name(cbx_toolbox *toolbox, const struct toolbox_file *file,
                          tool->name, other->file ? other->file : "it was added by a call");
 }
 
+/* Was it taken away meanwhile? Then that will be told, and is no mistake of it. A link that leads
+ * nowhere is one. */
+static bool is_gone(const struct toolbox_folder *folder, const char *name)
+{
+        char path[PATH_MAX];
+        struct stat facts;
+
+        snprintf(path, sizeof(path), "%s/%s", folder->path, name);
+        return lstat(path, &facts) < 0 && errno == ENOENT;
+}
+
 /* Read it, for the first time, because it has changed, or again because something else has. Returns
  * whether the file has let go of a name. */
 static bool load_file(cbx_toolbox *toolbox, struct toolbox_folder *folder,
@@ -192,6 +203,8 @@ static bool load_file(cbx_toolbox *toolbox, struct toolbox_folder *folder,
         size_t length;
         int r = read_file(folder, file->name, &text, &length);
 
+        if (r == -ENOENT && is_gone(folder, file->name))
+                return false;
         if (r < 0) {
                 error_set(&error, r, "", "cannot be read: %s",
                           r == -EINVAL ? "it is no regular file" : strerror(-r));
