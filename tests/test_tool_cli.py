@@ -359,6 +359,14 @@ def no_manifests():
     for number, (text, said) in enumerate(texts.items()):
         mistakes = found[f"{number}.json"]["mistakes"]
         check(len(mistakes) == 1 and said in mistakes[0]["text"], f"{text[:20]!r}: {mistakes}")
+    folder = SCRATCH.directory()
+    os.mkfifo(folder / "pipe.json")
+    (folder / "folder.json").mkdir()
+    os.symlink("nowhere", folder / "link.json")
+    code, found = checked(folder)
+    equal((code, {name: item["mistakes"][0]["text"] for name, item in found.items()}),
+          (1, {"folder.json": "cannot be read: it is no regular file", "link.json": "cannot be read: No such file or directory",
+               "pipe.json": "cannot be read: it is no regular file"}), "of what is no file")  # fmt: skip
 
 
 MANY = {"name": "a b", "titel": "x", "foo": 1, "inputSchema": {"type": "object", "properties": {"x": {"type": "strin"}}, "required": "x"},

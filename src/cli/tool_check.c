@@ -89,15 +89,21 @@ static int check_file(struct check *check, const char *path)
         _cleanup_tool_ struct tool *tool = NULL;
         _cleanup_free_ char *text = NULL;
         cbx_error error = CBX_ERROR_INIT;
+        struct stat facts;
         size_t length;
-        int r = file_read(AT_FDCWD, path, MANIFEST_BYTES, &text, &length);
+        int r = stat(path, &facts) < 0 ? -errno : 0;
 
+        if (r == 0) /* as the toolbox: a pipe would be waited for, or be read empty */
+                r = S_ISREG(facts.st_mode)
+                            ? file_read(AT_FDCWD, path, MANIFEST_BYTES, &text, &length)
+                            : -EINVAL;
         if (r == -ENOMEM)
                 return r;
         snprintf(shown, sizeof(shown), "%s", path);
         text_make_showable(shown);
         if (r < 0) {
-                error_set(&error, r, "", "cannot be read: %s", strerror(-r));
+                error_set(&error, r, "", "cannot be read: %s",
+                          r == -EINVAL ? "it is no regular file" : strerror(-r));
                 tool_mistake_add(&mistakes, &error);
         } else if (manifest_read(text, length, &origin, &mistakes, &tool) == 0) {
                 check_host(tool, &mistakes);
