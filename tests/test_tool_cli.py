@@ -193,13 +193,19 @@ def lost():
         harness.end(warden)
 
 
+def listens(path):
+    """The socket is there a moment before somebody listens to it."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as stream:
+        return stream.connect_ex(str(path)) == 0
+
+
 @case("--warden calls tools in boxes of a warden that runs, also functions")
 def shared_warden():
     folder = folder_of(*TOOLS)
     path = SCRATCH.directory() / "socket"
     warden = harness.subprocess.Popen([CALLBOX, "warden", "--socket", str(path)], stdout=harness.subprocess.DEVNULL, stderr=harness.subprocess.DEVNULL)
     try:
-        check(harness.wait_until(path.exists, 20), "the warden does not listen")
+        check(harness.wait_until(lambda: listens(path), 20), "the warden does not listen")
         for _ in range(3):
             equal(tool("call", "--tools", folder, "--warden", path, "hello", '{"who": "you"}').out, b"hello you\n", "a command")
             equal(tool("call", "--tools", folder, "--warden", path, "upper", '{"a": 1}').out, b'{"A":1}\n', "a function")
