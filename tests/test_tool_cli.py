@@ -214,6 +214,19 @@ def shared_warden():
         harness.end(warden)
 
 
+@case("CALLBOX_FUNCTIONS names the server of functions, whatever lies beside callbox")
+def named_server():
+    folder = folder_of(TOOLS[-1])
+    equal(TOOLS[-1]["name"], "upper", "the tool with a function")
+    for value, code in (("/nonexistent/server", 2), ("", 0), (tooling.SERVER, 0)):
+        env = ENVIRONMENT | {"CALLBOX_FUNCTIONS": value}
+        equal(tool("call", "--tools", folder, "upper", '{"a": 1}', env=env).code, code, f"exit code of call with {value!r}")
+        done = tool("check", folder, env=env)
+        equal((done.code, b"/nonexistent/server" in done.out), (int(code > 0), code > 0), f"check with {value!r}")
+    env = {key: text for key, text in ENVIRONMENT.items() if key != "CALLBOX_FUNCTIONS"}
+    equal(tool("call", "--tools", folder, "upper", '{"a": 1}', env=env).code, 0, "exit code without it")
+
+
 @case("wrong verbs and words are told what there is")
 def usage():
     for words, text in (([], "list, call, check or schema"), (["lst"], "list, call, check or schema"), (["list"], "--tools"),
