@@ -457,7 +457,8 @@ CBX_API int cbx_toolbox_list(cbx_toolbox *toolbox, const char *query, char **ret
  * Call a tool with JSON arguments (NULL: an empty object). The call is one like any other: events
  * and report come by cbx_step and cbx_wait, cbx_report_result tells what came of it. An unknown
  * tool and bad arguments are such results, without a box. With cbx_toolbox_start the spec may name
- * an id, limits that tighten the tool's policy, explain, and the modes of the output; nothing else.
+ * an id, limits that tighten the tool's policy, explain, sanitize and the modes of the output;
+ * nothing else.
  */
 CBX_API int cbx_toolbox_call(cbx_toolbox *toolbox, const char *name, const char *arguments,
                              cbx_call **ret_call, cbx_error *error);
@@ -469,7 +470,7 @@ typedef struct cbx_result {
         const char *tool;
         int ok;              /* it did what it promises */
         const char *output;  /* its result, as JSON text; NULL: there is none */
-        const char *text;    /* the same for reading, or what it wrote as text; may be empty */
+        const char *text;    /* what it wrote as text, else its result for reading; may be empty */
         const char *error;   /* why it failed; NULL when ok or denied */
         int denied;          /* it was ended for something the policy refuses ... */
         const char *reason;  /* ... namely this; NULL otherwise */

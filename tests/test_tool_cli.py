@@ -48,6 +48,7 @@ TOOLS = [
     manifest("kill", ["unshare", "-U", "true"], policy={"syscalls": {"on_denied": "kill"}}),
     manifest("cat", ["cat", "{path}"], {"path": STRING}),
     manifest("raw", ["printf", "no newline"]),
+    manifest("both", run={"shell": "echo '{\"text\": \"for reading\"}'; echo '{\"result\": [1]}'", "output": "json-lines"}),
     manifest("nul", run={"command": ["printf", "%s", '"a\\u0000b"'], "output": "json"}),
     manifest("upper", run={"object": OBJECT, "function": "object_upper"}),
 ]  # fmt: skip
@@ -95,7 +96,7 @@ def calls(user):
         return tool("call", "--tools", folder, *words, user=user, **options)
 
     cases = [
-        (["hello", '{"who": "you"}'], 0, b"hello you\n", ""), (["number"], 0, b"42\n", ""), (["raw"], 0, b"no newline\n", ""), (["nul"], 0, "a\ufffdb\n".encode(), ""),
+        (["hello", '{"who": "you"}'], 0, b"hello you\n", ""), (["number"], 0, b"42\n", ""), (["raw"], 0, b"no newline\n", ""), (["nul"], 0, "a\ufffdb\n".encode(), ""), (["both"], 0, b"for reading\n", ""),
         (["upper", '{"a": "b"}'], 0, b'{"A":"B"}\n', "1 of 1: done"), (["fail"], 1, b"", "callbox: fail: exit code 4: why"),
         (["hello"], 2, b"", "callbox: hello: the arguments are wrong: "), (["hello", '{"who": 5}'], 2, b"", "/who must be a string"),
         (["hello", "{"], 2, b"", "is not JSON"), (["nobody"], 2, b"", "callbox: nobody: unknown tool: nobody"), (["kill"], 3, b"", "unshare"),
