@@ -21,6 +21,8 @@ void function_free(struct function *function)
         free(function->object);
         free(function->symbol);
         list_free(function->files);
+        list_free(function->argv);
+        free(function->line);
         *function = (struct function){ 0 };
 }
 
@@ -226,7 +228,9 @@ int function_request(const struct function *function, const char *arguments, siz
 {
         int r;
 
-        if (function->symbol)
+        if (function->argv)
+                r = buffer_printf(ret, "%s\n", function->line);
+        else if (function->symbol)
                 r = buffer_printf(ret, FUNCTION_BY_NAME " %s\n", function->symbol);
         else
                 r = buffer_printf(ret,

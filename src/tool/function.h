@@ -7,6 +7,9 @@
  *   fd 3     the result channel: frames (message.h)
  *
  * The process is started before there is a call (a warm box) and waits for its stdin.
+ *
+ * A manifest may name another program that does the same for functions of another language: its
+ * argv is then the manifest's, and so is the line.
  */
 #ifndef TOOL_FUNCTION_H
 #define TOOL_FUNCTION_H
@@ -26,6 +29,8 @@ struct function {
         char *symbol;                   /* its name; NULL: by offset */
         uint64_t offset, device, inode; /* and of which file */
         char **files;                   /* host files that the program needs to start */
+        char **argv;                    /* of a server that a manifest names; NULL: one of ours */
+        char *line;                     /* what that one is told of the function */
 };
 
 /* main has called cbx_serve_functions, so that this program can be started again. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The part of a manifest under "run": a command, a shell text or a function of a shared object. */
+/* The part of a manifest under "run": a command, a shell text, a function of a shared object or of
+ * a server. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -190,6 +191,41 @@ static int read_object(struct run_reader *reader)
         return r;
 }
 
+/* The program and its arguments, all of them fixed. */
+static int read_word(json_t *value, const struct json_place *at, cbx_error *error, void *to)
+{
+        const char *word;
+        int r = json_read_string(value, at, error, &word);
+
+        return r < 0 ? r : list_add(to, word);
+}
+
+static int read_server(struct run_reader *reader)
+{
+        struct json_place server = { .parent = &run_place, .key = "server" },
+                          place = { .parent = &run_place, .key = "function" };
+        struct function *function = &reader->tool->function;
+        json_t *list = json_object_get(reader->run, "server");
+        const char *line = json_string_value(json_object_get(reader->run, "function"));
+        cbx_error error = CBX_ERROR_INIT;
+        int r;
+
+        reader->tool->kind = TOOL_FUNCTION;
+        function->argv = list_new();
+        r = function->argv ? json_read_array(list, &server, read_word, &error, &function->argv)
+                           : -ENOMEM;
+        if (r == 0 && (!function->argv[0] || !function->argv[0][0]))
+                r = json_refuse(&server, &error, "must begin with a program");
+        if (r < 0)
+                return r == -ENOMEM ? r : note(reader, &error);
+        if (!line || !line[0] || strchr(line, '\n')) {
+                json_set_refusal(&place, &error, "must be a line of text that names the function");
+                return note(reader, &error);
+        }
+        function->line = strdup(line);
+        return function->line ? 0 : -ENOMEM;
+}
+
 int manifest_read_run(json_t *run, const struct tool_origin *origin, struct tool *tool,
                       struct tool_mistakes *mistakes)
 {
@@ -200,6 +236,7 @@ int manifest_read_run(json_t *run, const struct tool_origin *origin, struct tool
                 { { "command", "arguments", "output", "success" }, read_command },
                 { { "shell", "parameters", "arguments", "output", "success" }, read_shell },
                 { { "object", "function" }, read_object },
+                { { "server", "function" }, read_server },
         };
         struct run_reader reader = { run, origin, tool, mistakes };
         cbx_error error = CBX_ERROR_INIT;
@@ -220,6 +257,6 @@ int manifest_read_run(json_t *run, const struct tool_origin *origin, struct tool
         json_set_refusal(&run_place, &error,
                          json_is_object(run) ? "says nothing that can be run"
                                              : "must be an object");
-        error_hint(&error, "it has one of: command, shell, object");
+        error_hint(&error, "it has one of: command, shell, object, server");
         return note(&reader, &error);
 }

@@ -218,6 +218,17 @@ static void request_clear(struct request *request)
         buffer_free(&request->input);
 }
 
+static int build_served(const struct function *function, struct request *request)
+{
+        int r = 0;
+
+        for (char **word = function->argv; r == 0 && *word; word++)
+                r = list_add(&request->argv, *word);
+        return r < 0 ? r
+                     : function_request(function, request->text, strlen(request->text),
+                                        &request->input);
+}
+
 static int build_function(const struct tool *tool, struct request *request,
                           struct tool_mistakes *mistakes)
 {
@@ -290,6 +301,8 @@ static int build(const struct tool *tool, struct request *request, struct tool_m
         request->environment = list_new();
         if (!request->text || !request->argv || !request->environment)
                 return -ENOMEM;
+        if (tool->function.argv)
+                return build_served(&tool->function, request);
         return tool->kind == TOOL_FUNCTION ? build_function(tool, request, mistakes)
                                            : build_command(tool, request, mistakes);
 }

@@ -59,7 +59,11 @@ static void check_tool(const struct tool *tool)
                 must(tool->shell != NULL);
                 break;
         case TOOL_FUNCTION:
-                must(tool->function.program && tool->function.object && tool->function.symbol);
+                if (tool->function.argv)
+                        must(tool->function.argv[0] && tool->function.line);
+                else
+                        must(tool->function.program && tool->function.object &&
+                             tool->function.symbol);
                 break;
         }
         try_call(tool, "{}");

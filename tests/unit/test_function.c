@@ -24,6 +24,9 @@ static void a_request_is_a_line_and_the_arguments(void **state)
         (void)state;
         assert_request(&(struct function){ .symbol = (char *)"add" }, "{\"a\":1}",
                        "name add\n{\"a\":1}");
+        assert_request(&(struct function){ .argv = (char *[]){ (char *)"serve", NULL },
+                                           .line = (char *)"module:f" },
+                       "{}", "module:f\n{}");
         assert_request(&(struct function){ .offset = 0x1f00, .device = 0x801, .inode = 12 }, "{}",
                        "offset 1f00 801 c \n{}");
         assert_request(&(struct function){ .offset = UINT64_MAX, .object = (char *)"/x/a b.so" },
