@@ -75,7 +75,7 @@ lint: ## clang-format, clang-tidy, cppcheck, shellcheck, man pages, house rules
 	@$(PYTHON) scripts/lint --build $(BUILD)
 
 format: ## lay out the C sources by .clang-format
-	@clang-format -i $$(find src include tests bench examples -name '*.[ch]')
+	@clang-format -i $$(find src include python tests bench examples -name '*.[ch]')
 
 bench: ## measure beside posix_spawn, Python, bubblewrap, firejail; fails when a budget is missed
 	@scripts/install-deps --bench

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: MIT
+"""callbox: a box of its own for every tool call.
+
+    from callbox import Policy, Toolbox, run, tool
+
+Names are loaded when they are first used: a tool's module imports this package in its box too, where
+no more than the decorator is needed.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any, List
+
+if TYPE_CHECKING:
+    from ._channel import log as log
+    from ._channel import progress as progress
+    from ._code import CodeResult as CodeResult
+    from ._code import arun_python as arun_python
+    from ._code import run_python as run_python
+    from ._error import CallboxError as CallboxError
+    from ._native import Warden as Warden
+    from ._policy import Policy as Policy
+    from ._report import Denial as Denial
+    from ._report import Guarantee as Guarantee
+    from ._report import Report as Report
+    from ._run import arun as arun
+    from ._run import run as run
+    from ._tool import Tool as Tool
+    from ._tool import tool as tool
+    from ._toolbox import Change as Change
+    from ._toolbox import Mistake as Mistake
+    from ._toolbox import Result as Result
+    from ._toolbox import Toolbox as Toolbox
+
+_WHERE = {
+    "CallboxError": "_error",
+    "Change": "_toolbox",
+    "CodeResult": "_code",
+    "Denial": "_report",
+    "Guarantee": "_report",
+    "Mistake": "_toolbox",
+    "Policy": "_policy",
+    "Report": "_report",
+    "Result": "_toolbox",
+    "Tool": "_tool",
+    "Toolbox": "_toolbox",
+    "Warden": "_native",
+    "arun": "_run",
+    "arun_python": "_code",
+    "log": "_channel",
+    "progress": "_channel",
+    "run": "_run",
+    "run_python": "_code",
+    "tool": "_tool",
+}
+
+__all__ = sorted(_WHERE)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'callbox' has no attribute {name!r}")
+    value = getattr(importlib.import_module("." + _WHERE[name], __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> List[str]:
+    return sorted(set(globals()) | set(_WHERE))

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: MIT
+"""Source text in a box: the code interpreter of an agent. _code_box.py is the other side."""
+
+from __future__ import annotations
+
+import base64
+import os
+from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
+
+from . import _values
+from ._drive import OnBytes
+from ._error import CallboxError
+from ._interpreter import add_to_policy, serve
+from ._native import Warden
+from ._policy import Policy
+from ._report import Report
+from ._toolbox import Result, Toolbox
+from ._tool import Tool
+
+ARTIFACT_BYTES = 8 << 20
+NAME = "python"
+
+
+class CodeResult:
+    """`result` is the value of the last expression, `text` the same as the interpreter would print
+    it: there is no result, but a text, of a value that cannot leave the box. `artifacts` are the
+    files that the code has written to ./out, by their names; `left_out` names those for which there
+    was no room. `error` says why it failed, `traceback` where."""
+
+    def __init__(self, told: Result) -> None:
+        given: Dict[str, Any] = told.output if isinstance(told.output, dict) else {}
+        self.report: Report = told.report
+        self.result: Any = given.get("result")
+        self.text = str(given.get("text") or "")
+        self.error: Optional[str] = given.get("error") if told.ok else told.error or told.reason
+        self.traceback = str(given.get("traceback") or told.traceback)
+        self.artifacts: Dict[str, bytes] = given.get("artifacts") or {}
+        self.left_out: List[str] = given.get("left_out") or []
+        self.ok = told.ok and self.error is None
+
+    @property
+    def stdout(self) -> str:
+        return self.report.stdout
+
+    @property
+    def stderr(self) -> str:
+        return self.report.stderr
+
+    def __repr__(self) -> str:
+        return f"<CodeResult {self.text if self.ok else self.error}>"
+
+
+def _files(files: Mapping[str, Union[str, bytes]]) -> Dict[str, str]:
+    """Names stay below the directory in which the code runs."""
+    given = {}
+    for name, content in files.items():
+        plain = os.path.normpath(name)
+        if not name or os.path.isabs(plain) or plain.split(os.sep)[0] in ("..", ".") or "\0" in name:
+            raise CallboxError(
+                "the name leads out of the directory of the code", f"files[{name!r}]", "name it file.txt"
+            )
+        raw = content.encode() if isinstance(content, str) else bytes(content)
+        given[plain] = base64.b64encode(raw).decode()
+    return given
+
+
+def _prepare(
+    code: str,
+    inputs: Optional[Mapping[str, Any]],
+    files: Optional[Mapping[str, Union[str, bytes]]],
+    policy: Optional[Policy],
+    artifact_bytes: int,
+    warden: Optional[Warden],
+) -> Tuple[Toolbox, Dict[str, Any]]:
+    try:
+        given = _values.dumps(dict(inputs or {}), "inputs")
+    except _values.NotAValue as error:
+        raise CallboxError(str(error), "inputs") from None
+    start = serve({"module": "callbox._code_box"}, '{"code": true}')
+    box = Toolbox(policy=policy, warden=warden)
+    box.add(
+        {
+            "name": NAME,
+            "inputSchema": {"type": "object"},
+            "policy": add_to_policy(box.policy, start.show),
+            "run": {"server": start.argv, "function": start.line},
+        }
+    )
+    box._typed[NAME] = Tool(run_python)
+    arguments = {
+        "code": code,
+        "inputs": given,
+        "files": _files(files or {}),
+        "artifact_bytes": artifact_bytes,
+    }
+    return box, arguments
+
+
+def run_python(
+    code: str,
+    inputs: Optional[Mapping[str, Any]] = None,
+    files: Optional[Mapping[str, Union[str, bytes]]] = None,
+    *,
+    policy: Optional[Policy] = None,
+    timeout: Optional[float] = None,
+    limits: Optional[Mapping[str, Any]] = None,
+    artifact_bytes: int = ARTIFACT_BYTES,
+    on_output: Optional[OnBytes] = None,
+    on_errors: Optional[OnBytes] = None,
+    warden: Optional[Warden] = None,
+) -> CodeResult:
+    """Run source text in a box. `inputs` are variables that it finds, `files` are written into the
+    empty directory in which it starts, and what it writes to ./out comes back."""
+    box, arguments = _prepare(code, inputs, files, policy, artifact_bytes, warden)
+    return CodeResult(
+        box.call_sync(
+            NAME,
+            arguments,
+            timeout=timeout,
+            limits=limits,
+            on_output=on_output,
+            on_errors=on_errors,
+        )
+    )
+
+
+async def arun_python(
+    code: str,
+    inputs: Optional[Mapping[str, Any]] = None,
+    files: Optional[Mapping[str, Union[str, bytes]]] = None,
+    *,
+    policy: Optional[Policy] = None,
+    timeout: Optional[float] = None,
+    limits: Optional[Mapping[str, Any]] = None,
+    artifact_bytes: int = ARTIFACT_BYTES,
+    on_output: Optional[OnBytes] = None,
+    on_errors: Optional[OnBytes] = None,
+    warden: Optional[Warden] = None,
+) -> CodeResult:
+    """As run_python(), on the running event loop. Cancelling it ends the call."""
+    box, arguments = _prepare(code, inputs, files, policy, artifact_bytes, warden)
+    return CodeResult(
+        await box.call(
+            NAME,
+            arguments,
+            timeout=timeout,
+            limits=limits,
+            on_output=on_output,
+            on_errors=on_errors,
+        )
+    )

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: MIT
+"""From the start of a call to its report: waiting for it, or letting an event loop do so."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Optional
+
+from ._native import native
+from ._report import Report
+
+if TYPE_CHECKING:
+    from ._callbox import Call, Event
+
+OnBytes = Callable[[bytes], Any]
+OnProgress = Callable[[float, float, str], Any]
+OnLog = Callable[[str, str], Any]
+
+EVENTS_AT_ONCE = 256  # before the loop gets a turn
+
+
+class Listeners:
+    """Who is told of what, while the call runs."""
+
+    def __init__(
+        self,
+        on_output: Optional[OnBytes] = None,
+        on_errors: Optional[OnBytes] = None,
+        on_progress: Optional[OnProgress] = None,
+        on_log: Optional[OnLog] = None,
+    ) -> None:
+        self.on_output = on_output
+        self.on_errors = on_errors
+        self.on_progress = on_progress
+        self.on_log = on_log
+
+    def modes(self) -> Dict[str, Any]:
+        """The part of a spec that asks for the events."""
+        spec: Dict[str, Any] = {}
+        if self.on_output:
+            spec["output_mode"] = native.EVENTS
+        if self.on_errors:
+            spec["errors_mode"] = native.EVENTS
+        if self.on_progress or self.on_log:
+            spec["result_mode"] = native.RESULT_EVENTS
+        return spec
+
+    def tell(self, event: Event) -> None:
+        kind, data, done, total, level = event
+        if kind == native.EVENT_OUTPUT and self.on_output:
+            self.on_output(data)
+        elif kind == native.EVENT_ERRORS and self.on_errors:
+            self.on_errors(data)
+        elif kind == native.EVENT_PROGRESS and self.on_progress:
+            self.on_progress(done, total, data.decode("utf-8", "replace"))
+        elif kind == native.EVENT_LOG and self.on_log:
+            self.on_log(level or "info", data.decode("utf-8", "replace"))
+
+
+def limits_to_spec(limits: Optional[Mapping[str, Any]], timeout: Optional[float]) -> Dict[str, Any]:
+    """Limits that tighten the policy's; a call has no other ones."""
+    names = {
+        "wall": "wall_limit",
+        "cpu": "cpu_limit",
+        "memory": "memory_limit",
+        "processes": "process_limit",
+        "file_size": "file_size_limit",
+        "open_files": "open_files_limit",
+        "output": "output_limit",
+        "capture": "capture_limit",
+        "result": "result_limit",
+    }
+    spec: Dict[str, Any] = {}
+    for name, value in (limits or {}).items():
+        if name not in names:
+            raise TypeError(f"there is no limit {name!r}; there are: {', '.join(names)}")
+        if not isinstance(value, (int, float)) or value <= 0:
+            raise ValueError(f"the limit {name} must be a number above 0, not {value!r}")
+        spec[names[name]] = value
+    if timeout is not None:
+        if not timeout > 0:
+            raise ValueError(f"timeout must be above 0, not {timeout!r}")
+        spec["wall_limit"] = timeout
+    return spec
+
+
+def to_bytes(text: Any) -> bytes:
+    return text if isinstance(text, bytes) else os.fsencode(text)
+
+
+def finish(call: Call, listeners: Listeners) -> Report:
+    """Wait for the end. Whatever is raised meanwhile, as by Ctrl-C, ends the call."""
+    try:
+        while True:
+            event = call.wait()
+            if event[0] == native.EVENT_ENDED:
+                return Report(call.report())
+            listeners.tell(event)
+    except BaseException:
+        call.kill()
+        raise
+
+
+async def afinish(call: Call, listeners: Listeners) -> Report:
+    """The same on the running loop, by the call's descriptor. Cancelling it ends the call."""
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[None] = loop.create_future()
+
+    def look() -> None:
+        if ended.done():
+            return
+        try:
+            for _ in range(EVENTS_AT_ONCE):
+                event = call.step()
+                if event is None:
+                    return
+                if event[0] == native.EVENT_ENDED:
+                    ended.set_result(None)
+                    return
+                listeners.tell(event)
+        except BaseException as error:
+            ended.set_exception(error)
+            return
+        loop.call_soon(look)  # there may be more that the descriptor does not tell of
+
+    fd = call.fileno()
+    loop.add_reader(fd, look)
+    try:
+        await ended
+        return Report(call.report())
+    except BaseException:
+        call.kill()
+        raise
+    finally:
+        loop.remove_reader(fd)

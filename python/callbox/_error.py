@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: MIT
+"""What is raised: for misuse, and where a call could not be set up. A call that fails is a result."""
+
+from __future__ import annotations
+
+
+class CallboxError(Exception):
+    """`where` is the field, path or step at fault, `text` what is wrong, `hint` what to do about it;
+    `code` is the errno, 0 where there is none."""
+
+    def __init__(self, text: str, where: str = "", hint: str = "", code: int = 0) -> None:
+        super().__init__(text, where, hint, code)
+        self.text = text
+        self.where = where
+        self.hint = hint
+        self.code = code
+
+    def __str__(self) -> str:
+        said = f"{self.where}: {self.text}" if self.where else self.text
+        return f"{said} ({self.hint})" if self.hint else said

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: MIT
+"""An interpreter in a box that is like the one that runs here: what has to be shown of the host, and
+how it is started.
+
+A box starts the same program, with the same sys.path, and _serve.py in it. Its arguments name the
+module of the function, which is loaded before there is a call, and the module's file: when that has
+changed on the host, the interpreter is started anew. Which function is meant comes with the call.
+"""
+
+from __future__ import annotations
+
+import base64
+import inspect
+import json
+import os
+import site
+import sys
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional
+
+from ._error import CallboxError
+from ._policy import Policy
+
+PACKAGE = os.path.dirname(os.path.realpath(__file__))
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32")
+NEVER = ("/proc", "/dev", "/sys")
+# Too much to be shown for a module that lies in them.
+TOPS = ("/", "/home", "/root", "/etc", "/var", "/srv", "/opt", "/mnt", "/media", "/run", "/tmp", "/boot")
+
+
+class Start(NamedTuple):
+    """How a function is run: what the box starts, what it is told, and what it must see."""
+
+    argv: List[str]
+    line: str
+    show: List[str]
+
+
+def _is_in(path: str, tree: str) -> bool:
+    return path == tree or path.startswith(tree.rstrip("/") + "/")
+
+
+def _shows_too_much(path: str) -> bool:
+    home = os.path.realpath(os.path.expanduser("~"))
+    return path in TOPS or _is_in(home, path) or any(_is_in(path, tree) for tree in NEVER)
+
+
+def search_path() -> List[str]:
+    """sys.path as it is now, links resolved; nothing but what is there."""
+    found: List[str] = []
+    for entry in sys.path:
+        path = os.path.realpath(entry or os.getcwd())
+        if os.path.exists(path) and path not in found:
+            found.append(path)
+    return found
+
+
+def program() -> str:
+    """The interpreter, by the name that lets it find its virtual environment."""
+    if not sys.executable:
+        raise CallboxError("this program has no interpreter that a box could start", "sys.executable")
+    folder, name = os.path.split(sys.executable)
+    return os.path.join(os.path.realpath(folder), name)
+
+
+def _trees(path: Iterable[str]) -> List[str]:
+    """What to show: the interpreter, its library, the search path and this package."""
+    real = os.path.realpath(program())
+    wanted = [sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix, program(), real]
+    wanted = [os.path.realpath(item) for item in wanted[:4]] + wanted[4:] + [*path, PACKAGE]
+    if site.ENABLE_USER_SITE and site.getusersitepackages() in sys.path:
+        wanted.append(os.path.realpath(site.getusersitepackages()))
+    kept: List[str] = []
+    for item in wanted:
+        known = any(_is_in(item, tree) for tree in (*SYSTEM, *kept))
+        if os.path.exists(item) and not known and not _shows_too_much(item):
+            kept = [tree for tree in kept if not _is_in(tree, item)] + [item]
+    return kept
+
+
+def add_to_policy(policy: Policy, show: Iterable[str]) -> Dict[str, Any]:
+    """The policy with more to read. What it speaks of itself stays as it says."""
+    document = policy.to_dict()
+    files = document.setdefault("files", {})
+    rules = [*files.get("read", []), *files.get("write", [])]
+    if files.get("workspace") is not None:
+        rules.append(files["workspace"])
+    shown = []
+    for rule in rules:
+        host, box = (rule["host"], rule.get("box")) if isinstance(rule, dict) else (rule, None)
+        if box is None or box == host:
+            shown.append(os.path.realpath(host))
+    system = SYSTEM if document.get("system", True) else ()
+    more = [p for p in show if not any(_is_in(p, tree) for tree in (*shown, *system))]
+    files["read"] = files.get("read", []) + [{"host": p, "box": p} for p in more]
+    return document
+
+
+def serve(config: Dict[str, Any], line: str, files: Iterable[str] = ()) -> Start:
+    """What every start has in common; `files` are those that the interpreter loads ahead."""
+    path = search_path()
+    text = json.dumps({**config, "path": path}, sort_keys=True)
+    named = [os.path.realpath(file) for file in files]
+    argv = [program(), "-I", "-B", os.path.join(PACKAGE, "_serve.py"), text, *named]
+    trees = _trees(path)
+    beside = [f for f in named if not any(_is_in(f, tree) for tree in (*SYSTEM, *trees))]
+    return Start(argv, line, [*trees, *beside])
+
+
+# ---- Functions ----
+
+
+def _find(module: Any, qualname: str) -> Any:
+    found = module
+    for part in qualname.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
+def _file_of(module: Any) -> Optional[str]:
+    """Where another interpreter would load it from; None: nowhere."""
+    if module is None or module.__name__ == "__main__":
+        return None
+    spec = getattr(module, "__spec__", None)
+    file = getattr(module, "__file__", None)
+    if spec is None or not spec.has_location:
+        return "" if getattr(spec, "origin", None) in ("built-in", "frozen") else None
+    return file if file and os.path.exists(file) else None
+
+
+def why_not_by_name(function: Callable[..., Any]) -> str:
+    """Why a box could not import it; empty: it can."""
+    qualname = getattr(function, "__qualname__", None)
+    name = getattr(function, "__module__", None)
+    if not qualname or not name:
+        return "has no name of its own"
+    if "<lambda>" in qualname:
+        return "is a lambda"
+    if "<locals>" in qualname:
+        return "is defined within a function"
+    if name == "__main__":
+        return "is defined in the main program, which a box does not run again"
+    module = sys.modules.get(name)
+    if _file_of(module) is None:
+        return f"is in the module {name}, which was not loaded from a file"
+    found = _find(module, qualname)
+    if found is not function and found != function:
+        # A decorator that wraps it gives its name to what it returns.
+        if not callable(found) or inspect.unwrap(found) is not inspect.unwrap(function):
+            return f"is not what {name}.{qualname} is"
+    return ""
+
+
+def start_of(function: Callable[..., Any], name: str) -> Start:
+    """By its name where it has one; else by value, into the box."""
+    why = why_not_by_name(function)
+    if not why:
+        module = sys.modules[function.__module__]
+        file = _file_of(module)
+        line = json.dumps({"name": f"{function.__module__}:{function.__qualname__}"})
+        return serve({"module": function.__module__}, line, [file] if file else [])
+    try:
+        import cloudpickle
+    except ImportError:
+        raise CallboxError(
+            f"it {why}, so that a box cannot import it",
+            name,
+            "define it at the top of a module that can be imported, or install cloudpickle "
+            "(Debian: python3-cloudpickle)",
+        ) from None
+    try:
+        value = cloudpickle.dumps(function)
+    except Exception as error:
+        raise CallboxError(
+            f"it {why}, and cannot be sent by value either: {error}",
+            name,
+            "define it at the top of a module that can be imported",
+        ) from None
+    return serve({"module": "cloudpickle"}, json.dumps({"value": base64.b64encode(value).decode()}))

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: MIT
+"""Type hints taken apart, for the schema of a parameter and for the value that it gets."""
+
+from __future__ import annotations
+
+import collections.abc
+import dataclasses
+import enum
+import inspect
+import sys
+import typing
+from typing import Any, Callable, Dict, List, Literal, Tuple, Union
+
+try:
+    from types import UnionType  # X | Y, since Python 3.10
+except ImportError:
+    UnionType = Union  # type: ignore[misc, assignment]
+
+NoneType = type(None)
+
+LISTS = (
+    list,
+    collections.abc.Sequence,
+    collections.abc.MutableSequence,
+    collections.abc.Iterable,
+    collections.abc.Collection,
+)
+SETS = (set, frozenset, collections.abc.Set, collections.abc.MutableSet)
+DICTS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
+
+
+def bare(hint: Any) -> Tuple[Any, List[Any]]:
+    """Without Annotated, Required and the like, NewType and TypeVar; and what Annotated says."""
+    notes: List[Any] = []
+    while True:
+        origin = typing.get_origin(hint)
+        if hasattr(hint, "__metadata__"):
+            notes += hint.__metadata__
+            hint = hint.__origin__
+        elif getattr(origin, "_name", "") in ("Required", "NotRequired", "ReadOnly", "Final"):
+            hint = hint.__args__[0]
+        elif hasattr(hint, "__supertype__"):
+            hint = hint.__supertype__
+        elif isinstance(hint, typing.TypeVar):
+            hint = hint.__bound__ if hint.__bound__ is not None else Any
+        else:
+            return hint, notes
+
+
+def is_union(hint: Any) -> bool:
+    return typing.get_origin(hint) in (Union, UnionType)
+
+
+def is_literal(hint: Any) -> bool:
+    return typing.get_origin(hint) is Literal
+
+
+def is_enum(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, enum.Enum)
+
+
+def is_typed_dict(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, dict) and hasattr(hint, "__total__")
+
+
+def is_named_tuple(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, tuple) and hasattr(hint, "_fields")
+
+
+def is_dataclass(hint: Any) -> bool:
+    return isinstance(hint, type) and dataclasses.is_dataclass(hint)
+
+
+def is_model(hint: Any) -> bool:
+    """A model of pydantic, version 1 or 2; known by its looks, so that it need not be installed."""
+    return isinstance(hint, type) and (
+        hasattr(hint, "model_json_schema")
+        or (hasattr(hint, "__fields__") and hasattr(hint, "parse_obj"))
+    )
+
+
+def container(hint: Any) -> Any:
+    """list for List[int], Sequence, list ...; likewise dict, set and tuple; None for others."""
+    origin = typing.get_origin(hint) or hint
+    for kind, members in ((list, LISTS), (set, SETS), (dict, DICTS), (tuple, (tuple,))):
+        if any(origin is member for member in members):
+            return kind
+    return None
+
+
+def enum_by_value(cls: Any) -> bool:
+    """Whether members are known by their values; else by their names."""
+    return all(isinstance(member.value, (str, int, float)) for member in cls)
+
+
+def hints_of(thing: Any) -> Dict[str, Any]:
+    """With Annotated; NameError where a name in them is not to be found."""
+    return typing.get_type_hints(thing, include_extras=True)
+
+
+def typed_dict_required(hint: Any, hints: Dict[str, Any]) -> List[str]:
+    """Python before 3.11 does not look into Required and NotRequired of other packages."""
+    required = []
+    for name, item in hints.items():
+        marked = getattr(typing.get_origin(item), "_name", "")
+        if marked == "Required" or (marked != "NotRequired" and name in hint.__required_keys__):
+            required.append(name)
+    return required
+
+
+def fields_of(hint: Any) -> Tuple[Dict[str, Any], List[str], Dict[str, Any]]:
+    """Of a dataclass, TypedDict or NamedTuple: hints, names that are required, defaults."""
+    hints = hints_of(hint)
+    if is_typed_dict(hint):
+        return hints, typed_dict_required(hint, hints), {}
+    if is_named_tuple(hint):
+        defaults = dict(hint._field_defaults)
+        hints = {name: hints.get(name, Any) for name in hint._fields}
+        return hints, [name for name in hints if name not in defaults], defaults
+    fields = [field for field in dataclasses.fields(hint) if field.init]
+    missing = dataclasses.MISSING
+    required = [f.name for f in fields if f.default is missing and f.default_factory is missing]
+    defaults = {f.name: f.default for f in fields if f.default is not missing}
+    return {f.name: hints[f.name] for f in fields}, required, defaults
+
+
+def described(function: Callable[..., Any]) -> Any:
+    """What has the signature and the hints of a callable: itself, a method, what is wrapped."""
+    function = inspect.unwrap(function)
+    while hasattr(function, "func"):  # functools.partial
+        function = inspect.unwrap(function.func)
+    if inspect.isroutine(function) or isinstance(function, type):
+        return function
+    return inspect.unwrap(type(function).__call__)
+
+
+def parameters_of(function: Callable[..., Any]) -> Dict[str, inspect.Parameter]:
+    """Those that can be given, with their hints resolved."""
+    hints = hints_of(described(function))
+    return {
+        name: parameter.replace(annotation=hints.get(name, Any))
+        for name, parameter in inspect.signature(function).parameters.items()
+        if parameter.kind is not inspect.Parameter.VAR_POSITIONAL
+    }
+
+
+if sys.version_info < (3, 9):
+    raise ImportError("callbox needs Python 3.9 or newer")

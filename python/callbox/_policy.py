@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: MIT
+"""What a box may see, reach and use."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
+
+from . import _channel
+from ._native import native
+
+PathRule = Union[str, "os.PathLike[str]", Tuple[Any, str], Mapping[str, str]]
+
+
+def _rule(rule: PathRule) -> Any:
+    """A path, (host, place in the box), or the object of the JSON form. Relative paths of the host
+    are meant from here and now."""
+    if isinstance(rule, Mapping):
+        host, box = rule["host"], rule.get("box")
+    elif isinstance(rule, tuple):
+        host, box = rule
+    else:
+        host, box = rule, None
+    host = os.path.abspath(os.fspath(host))
+    return {"host": host, "box": box} if box is not None else host
+
+
+def _rules(rules: Union[PathRule, Iterable[PathRule]], name: str) -> List[Any]:
+    if isinstance(rules, (str, os.PathLike, Mapping)):
+        raise TypeError(f"{name} must be a list of paths")
+    return [_rule(rule) for rule in rules]
+
+
+def _environment(given: Union[Mapping[str, Optional[str]], Sequence[str]]) -> Dict[str, Any]:
+    if isinstance(given, str):
+        raise TypeError("environment must be a list of names, or a dict")
+    if not isinstance(given, Mapping):
+        return {"pass": list(given)}
+    return {
+        "pass": [name for name, value in given.items() if value is None],
+        "set": {name: value for name, value in given.items() if value is not None},
+    }
+
+
+class Policy:
+    """A frozen policy; without arguments the default one, which is safe.
+
+    read, write     paths to show, read-only or writable: each a path, or (path, place in the box)
+    workspace       one writable directory, in which the program starts
+    hide, tmpfs     paths to cover; empty private directories
+    network         "none", "loopback" or "host"
+    environment     names to pass on, or a dict of values (None: passed on)
+    limits          as in callbox-policy(5): {"wall": 10, "memory": "256M"}
+    others          the other keys of callbox-policy(5): system, syscalls, require, best_effort
+    """
+
+    __slots__ = ("_native", "_json")
+
+    def __init__(
+        self,
+        *,
+        read: Iterable[PathRule] = (),
+        write: Iterable[PathRule] = (),
+        workspace: Optional[PathRule] = None,
+        hide: Iterable[Union[str, "os.PathLike[str]"]] = (),
+        tmpfs: Iterable[Any] = (),
+        protect: Optional[Iterable[str]] = None,
+        network: str = "none",
+        environment: Union[Mapping[str, Optional[str]], Sequence[str]] = (),
+        limits: Optional[Mapping[str, Any]] = None,
+        **others: Any,
+    ) -> None:
+        files: Dict[str, Any] = {
+            "read": _rules(read, "read"),
+            "write": _rules(write, "write"),
+            "hide": _rules(hide, "hide"),
+            "tmpfs": list(tmpfs),
+        }
+        if workspace is not None:
+            files["workspace"] = _rule(workspace)
+        if protect is not None:
+            files["protect"] = list(protect)
+        document = {
+            "files": files,
+            "network": network,
+            "environment": _environment(environment),
+            "limits": dict(limits or {}),
+            **others,
+        }
+        self._set(json.dumps(document))
+
+    def _set(self, text: str) -> None:
+        self._native = None if _channel.boxed else native.Policy(text)
+        self._json: Optional[str] = None
+
+    @classmethod
+    def from_json(cls, document: Union[str, bytes, Mapping[str, Any]]) -> Policy:
+        """From JSON text, or what json.load made of it."""
+        policy = cls.__new__(cls)
+        if isinstance(document, bytes):
+            document = document.decode()
+        policy._set(document if isinstance(document, str) else json.dumps(document))
+        return policy
+
+    def to_json(self) -> str:
+        """The effective policy, with every default spelled out."""
+        if self._json is None:
+            self._json = self._native.print()
+        return self._json
+
+    def to_dict(self) -> Dict[str, Any]:
+        document = json.loads(self.to_json())
+        assert isinstance(document, dict)
+        return document
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Policy) and hash(self) == hash(other)
+
+    def __hash__(self) -> int:
+        return hash(self._native.hash())
+
+    def __repr__(self) -> str:
+        return f"Policy.from_json({self.to_json()!r})"

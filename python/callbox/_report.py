@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: MIT
+"""What came of a call."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional
+
+if TYPE_CHECKING:
+    from ._callbox import RawReport
+
+
+class Denial(NamedTuple):
+    """An operation that was refused."""
+
+    kind: str
+    what: str
+    error: str
+    count: int
+    allow: str
+
+
+class Guarantee(NamedTuple):
+    """One named thing that was enforced, or not, and by what."""
+
+    name: str
+    enforced: bool
+    by: str
+
+
+class Report:
+    """`ok`: the program exited with code 0. `reason` says why the call ended: "exited", "signaled",
+    "timeout", "cpu", "memory", "pids", "output", "denied", "cancelled", "setup" or "internal"."""
+
+    def __init__(self, raw: RawReport) -> None:
+        text, self.stdout_bytes, self.stderr_bytes, self.result_bytes, self._output = raw
+        self.json: Dict[str, Any] = json.loads(text)
+
+    @property
+    def reason(self) -> str:
+        return str(self.json["reason"])
+
+    @property
+    def code(self) -> Optional[int]:
+        code: Optional[int] = self.json["code"]
+        return code
+
+    @property
+    def signal(self) -> Optional[str]:
+        """The name of the signal that ended the program."""
+        signal: Optional[str] = self.json["signal"]
+        return signal
+
+    @property
+    def text(self) -> str:
+        """One sentence on why the call ended."""
+        return str(self.json["text"])
+
+    @property
+    def ok(self) -> bool:
+        return self.reason == "exited" and self.code == 0
+
+    @property
+    def id(self) -> Optional[str]:
+        return self.json.get("id")
+
+    @property
+    def stdout(self) -> str:
+        """What the program wrote, as text; bytes that are no UTF-8 are replaced."""
+        return self.stdout_bytes.decode("utf-8", "replace")
+
+    @property
+    def stderr(self) -> str:
+        return self.stderr_bytes.decode("utf-8", "replace")
+
+    @property
+    def truncated(self) -> bool:
+        """Whether the middle of a stream is missing."""
+        return any(self.json.get(name, {}).get("truncated") for name in ("stdout", "stderr"))
+
+    @property
+    def started_at(self) -> datetime.datetime:
+        return datetime.datetime.fromisoformat(self.json["started_at"].replace("Z", "+00:00"))
+
+    @property
+    def setup_time(self) -> float:
+        """Seconds until the program was started."""
+        return float(self.json["time"]["setup_ms"]) / 1000
+
+    @property
+    def run_time(self) -> float:
+        """Seconds from there until it ended."""
+        return float(self.json["time"]["run_ms"]) / 1000
+
+    @property
+    def cpu_time(self) -> float:
+        usage = self.json["usage"]
+        return (float(usage["cpu_user_ms"]) + float(usage["cpu_system_ms"])) / 1000
+
+    @property
+    def memory_peak(self) -> int:
+        return int(self.json["usage"]["memory_peak"])
+
+    @property
+    def denials(self) -> List[Denial]:
+        return [
+            Denial(
+                item["kind"], item["what"], item["error"], item["count"], item.get("allow") or ""
+            )
+            for item in self.json["denials"]
+        ]
+
+    @property
+    def guarantees(self) -> List[Guarantee]:
+        return [Guarantee(i["name"], i["enforced"], i["by"]) for i in self.json["guarantees"]]
+
+    @property
+    def warnings(self) -> List[str]:
+        return list(self.json["warnings"])
+
+    def __repr__(self) -> str:
+        return f"<Report {self.reason}: {self.text}>"

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: MIT
+"""A toolbox: Python functions and manifests, each call in a box of its own.
+
+The registry, the check of arguments and results, and the bounds on calls are those of libcallbox
+(libcallbox-tools(3)). A Python function is a manifest whose server is an interpreter that has been
+started ahead (_interpreter.py)."""
+
+from __future__ import annotations
+
+import collections
+import json
+import os
+import threading
+from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Iterable, List, Mapping, NamedTuple
+from typing import Optional, Union
+
+from . import _channel, _values
+from ._drive import Listeners, OnBytes, OnLog, OnProgress, afinish, finish, limits_to_spec, to_bytes
+from ._error import CallboxError
+from ._interpreter import add_to_policy, start_of
+from ._native import Warden, default_warden, native
+from ._policy import Policy
+from ._report import Report
+from ._tool import Tool
+
+if TYPE_CHECKING:
+    from ._callbox import Call
+
+CHANGES_MAX = 4096
+
+
+class Mistake(NamedTuple):
+    """In the arguments, or in a result that breaks the tool's own promise."""
+
+    path: str
+    keyword: str
+    text: str
+
+
+class Change(NamedTuple):
+    """kind: "added", "removed", "updated" or "broken"; text says what is wrong with a manifest."""
+
+    kind: str
+    tool: str
+    file: str
+    text: str
+
+
+class Result:
+    """What came of the call of a tool. `ok`: it did what it promises, and `output` is its result.
+    Else `error` says why not; or it was `denied` something, and `reason` says what. `traceback` is
+    that of a Python function, from its own code on."""
+
+    def __init__(self, name: str, call_id: str, report: Report, typed: bool) -> None:
+        told: Dict[str, Any] = report.json.get("tool") or {}
+        self.tool = name
+        self.call_id = call_id
+        self.report = report
+        self.ok = bool(told.get("ok"))
+        self.output: Any = None
+        self.error: Optional[str] = told.get("error")
+        self.denied = bool(told.get("denied"))
+        self.reason: Optional[str] = told.get("reason")
+        self.text: str = told.get("text") or ""
+        self.traceback = ""
+        self.mistakes = [
+            Mistake(item["path"], item["keyword"], item["text"])
+            for item in told.get("mistakes") or []
+        ]
+        if typed and self.error is not None:
+            self.text, self.traceback = "", self.text
+        if report._output is not None:
+            self._read_output(report._output, typed)
+
+    def _read_output(self, text: str, typed: bool) -> None:
+        try:
+            self.output = _values.loads(text) if typed else json.loads(text)
+        except (ValueError, RecursionError) as error:
+            self.ok = False
+            self.error = f"its result is none that callbox knows: {error}"
+
+    @property
+    def stdout(self) -> str:
+        return self.report.stdout
+
+    @property
+    def stderr(self) -> str:
+        return self.report.stderr
+
+    @property
+    def duration(self) -> float:
+        """Seconds, from the start of the box to its end."""
+        return self.report.setup_time + self.report.run_time
+
+    def __repr__(self) -> str:
+        said = f"ok, {self.output!r:.100}" if self.ok else self.error or self.reason
+        return f"<Result of {self.tool}: {said}>"
+
+
+class Toolbox:
+    """Tools by name. `policy` is that of tools that have none of their own; `manifests` a directory
+    of manifests (*.json) to load and follow; `calls` bounds the calls that run at once. It may be
+    used from many threads. In a box, where the module of a tool is loaded again, it stays empty."""
+
+    def __init__(
+        self,
+        tools: Iterable[Union[Tool, Callable[..., Any]]] = (),
+        *,
+        policy: Optional[Policy] = None,
+        manifests: Union[None, str, "os.PathLike[str]"] = None,
+        policies: Union[None, str, "os.PathLike[str]"] = None,
+        calls: int = 0,
+        warden: Optional[Warden] = None,
+    ) -> None:
+        self.policy = policy or Policy()
+        self._typed: Dict[str, Tool] = {}
+        self._changes: Deque[Change] = collections.deque(maxlen=CHANGES_MAX)
+        self._lock = threading.Lock()
+        if _channel.boxed:
+            return
+        self._warden = warden or default_warden()
+        self._native = native.Toolbox(
+            self._warden._native,
+            policy=self.policy._native,
+            policies=None if policies is None else os.fspath(policies),
+            calls=calls,
+        )
+        for item in tools:
+            self.add(item)
+        if manifests is not None:
+            self.load(manifests)
+
+    # ---- Tools ----
+
+    def add(self, thing: Union[Tool, Callable[..., Any], Mapping[str, Any]]) -> None:
+        """Add a function, a Tool, or a manifest as a dict; one of the same name is replaced."""
+        if _channel.boxed:
+            return
+        if isinstance(thing, Mapping):
+            self._native.add(json.dumps(thing))
+            self._typed.pop(thing["name"], None)
+            return
+        item = Tool.of(thing)
+        start = start_of(item.function, item.name)
+        manifest: Dict[str, Any] = {
+            **item.describe(),
+            "policy": add_to_policy(item.policy or self.policy, start.show),
+            "run": {"server": start.argv, "function": start.line},
+        }
+        if item.calls:
+            manifest["calls"] = item.calls
+        try:
+            self._native.add(json.dumps(manifest))
+        except CallboxError as error:
+            where = f"{item.name}: {error.where}" if error.where else item.name
+            raise CallboxError(error.text, where, error.hint, error.code) from None
+        self._typed[item.name] = item
+
+    def load(self, directory: Union[str, "os.PathLike[str]"]) -> None:
+        """Add every manifest of a directory, and follow its changes."""
+        self._native.load(os.fspath(directory))
+        self._look()
+
+    def remove(self, name: str) -> bool:
+        """Whether there was one."""
+        self._typed.pop(name, None)
+        return self._native.remove(name)
+
+    def list_tools(self, query: Optional[str] = None) -> List[Dict[str, Any]]:
+        """Those whose name or description holds the query, in the shape of MCP."""
+        self._look()
+        tools: List[Dict[str, Any]] = json.loads(self._native.list(query))
+        return tools
+
+    def changes(self) -> List[Change]:
+        """What has changed since the last time, also in the directories that were loaded."""
+        self._look()
+        found: List[Change] = []
+        while self._changes:
+            found.append(self._changes.popleft())
+        return found
+
+    def _look(self) -> None:
+        with self._lock:
+            while True:
+                event = self._native.step()
+                if event is None:
+                    return
+                kind, name, file, text = event
+                if file:  # then it is no function any more, if it was one
+                    self._typed.pop(name, None)
+                self._changes.append(Change(kind, name, file, text or ""))
+
+    # ---- Calls ----
+
+    def _start(
+        self,
+        name: str,
+        arguments: Optional[Mapping[str, Any]],
+        call_id: str,
+        timeout: Optional[float],
+        limits: Optional[Mapping[str, Any]],
+        explain: bool,
+        listeners: Listeners,
+    ) -> Call:
+        spec: Dict[str, Any] = {**listeners.modes(), **limits_to_spec(limits, timeout)}
+        if call_id:
+            spec["id"] = to_bytes(call_id)
+        if explain:
+            spec["explain"] = 1
+        self._look()
+        return self._native.start(name, json.dumps(arguments or {}), spec)
+
+    async def call(
+        self,
+        name: str,
+        arguments: Optional[Mapping[str, Any]] = None,
+        *,
+        call_id: str = "",
+        timeout: Optional[float] = None,
+        limits: Optional[Mapping[str, Any]] = None,
+        explain: bool = False,
+        on_progress: Optional[OnProgress] = None,
+        on_log: Optional[OnLog] = None,
+        on_output: Optional[OnBytes] = None,
+        on_errors: Optional[OnBytes] = None,
+    ) -> Result:
+        """Call a tool. Whatever comes of it is a Result: also an unknown tool, and arguments that
+        are wrong. Cancelling the task ends the call."""
+        listeners = Listeners(on_output, on_errors, on_progress, on_log)
+        typed = name in self._typed
+        call = self._start(name, arguments, call_id, timeout, limits, explain, listeners)
+        return Result(name, call_id, await afinish(call, listeners), typed)
+
+    def call_sync(
+        self,
+        name: str,
+        arguments: Optional[Mapping[str, Any]] = None,
+        *,
+        call_id: str = "",
+        timeout: Optional[float] = None,
+        limits: Optional[Mapping[str, Any]] = None,
+        explain: bool = False,
+        on_progress: Optional[OnProgress] = None,
+        on_log: Optional[OnLog] = None,
+        on_output: Optional[OnBytes] = None,
+        on_errors: Optional[OnBytes] = None,
+    ) -> Result:
+        """The same, waiting for the end."""
+        listeners = Listeners(on_output, on_errors, on_progress, on_log)
+        typed = name in self._typed
+        call = self._start(name, arguments, call_id, timeout, limits, explain, listeners)
+        return Result(name, call_id, finish(call, listeners), typed)
