@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict, List, Tuple
 from . import _kinds as kinds
 
 
-def _plain(*types: type) -> Callable[[Any], Any]:
+def _plain(*types: Any) -> Callable[[Any], Any]:
     def check(value: Any) -> Any:
         if not isinstance(value, types) or isinstance(value, bool) and bool not in types:
             raise ValueError(f"{value!r} is no {types[0].__name__}")
@@ -121,8 +121,10 @@ def _container(value: Any, kind: Any, hint: Any) -> Any:
     args = typing.get_args(hint)
     if kind is dict:
         key, item = args or (str, Any)
-        to_key: Callable[[str], Any] = int if key is int else lambda text: convert(text, key)
-        return {to_key(name): convert(each, item) for name, each in _plain(dict)(value).items()}
+        return {
+            int(name) if key is int else convert(name, key): convert(each, item)
+            for name, each in _plain(dict)(value).items()
+        }
     items = _plain(list)(value)
     if kind is tuple and args and args[-1] is not Ellipsis:
         args = () if args == ((),) else args
@@ -133,7 +135,8 @@ def _container(value: Any, kind: Any, hint: Any) -> Any:
     if kind is tuple:
         return tuple(made)
     if kind is set:
-        return frozenset(made) if typing.get_origin(hint) is frozenset or hint is frozenset else set(made)
+        frozen = (typing.get_origin(hint) or hint) is frozenset
+        return frozenset(made) if frozen else set(made)
     return made
 
 

@@ -159,7 +159,7 @@ def start_of(function: Callable[..., Any], name: str) -> Start:
         line = json.dumps({"name": f"{function.__module__}:{function.__qualname__}"})
         return serve({"module": function.__module__}, line, [file] if file else [])
     try:
-        import cloudpickle
+        import cloudpickle  # type: ignore[import]
     except ImportError:
         raise CallboxError(
             f"it {why}, so that a box cannot import it",

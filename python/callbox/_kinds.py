@@ -11,6 +11,8 @@ import sys
 import typing
 from typing import Any, Callable, Dict, List, Literal, Tuple, Union
 
+from . import _values
+
 try:
     from types import UnionType  # X | Y, since Python 3.10
 except ImportError:
@@ -117,7 +119,7 @@ def fields_of(hint: Any) -> Tuple[Dict[str, Any], List[str], Dict[str, Any]]:
         defaults = dict(hint._field_defaults)
         hints = {name: hints.get(name, Any) for name in hint._fields}
         return hints, [name for name in hints if name not in defaults], defaults
-    fields = [field for field in dataclasses.fields(hint) if field.init]
+    fields = [field for field in _values.fields_of(hint) if field.init]
     missing = dataclasses.MISSING
     required = [f.name for f in fields if f.default is missing and f.default_factory is missing]
     defaults = {f.name: f.default for f in fields if f.default is not missing}

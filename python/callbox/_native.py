@@ -54,7 +54,7 @@ class Warden:
 
     @property
     def pid(self) -> int:
-        return self._native.pid()
+        return int(self._native.pid())
 
     def close(self) -> None:
         """End every call that still runs, and the connection."""

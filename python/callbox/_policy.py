@@ -16,6 +16,7 @@ PathRule = Union[str, "os.PathLike[str]", Tuple[Any, str], Mapping[str, str]]
 def _rule(rule: PathRule) -> Any:
     """A path, (host, place in the box), or the object of the JSON form. Relative paths of the host
     are meant from here and now."""
+    host: Any
     if isinstance(rule, Mapping):
         host, box = rule["host"], rule.get("box")
     elif isinstance(rule, tuple):
@@ -91,7 +92,7 @@ class Policy:
         self._set(json.dumps(document))
 
     def _set(self, text: str) -> None:
-        self._native = None if _channel.boxed else native.Policy(text)
+        self._native: Any = None if _channel.boxed else native.Policy(text)
         self._json: Optional[str] = None
 
     @classmethod
@@ -106,7 +107,7 @@ class Policy:
     def to_json(self) -> str:
         """The effective policy, with every default spelled out."""
         if self._json is None:
-            self._json = self._native.print()
+            self._json = str(self._native.print())
         return self._json
 
     def to_dict(self) -> Dict[str, Any]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import json
 from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional
@@ -11,7 +12,8 @@ if TYPE_CHECKING:
     from ._callbox import RawReport
 
 
-class Denial(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Denial:
     """An operation that was refused."""
 
     kind: str

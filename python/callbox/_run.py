@@ -54,7 +54,8 @@ def _start(
     if policy is None:
         # Nobody has bounded the time yet, so the call may say.
         policy = Policy(limits={"wall": timeout}) if timeout and timeout > 30 else Policy()
-    return (warden or default_warden())._native.start(policy._native, spec)
+    call: Call = (warden or default_warden())._native.start(policy._native, spec)
+    return call
 
 
 def _check(report: Report) -> Report:

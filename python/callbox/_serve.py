@@ -8,6 +8,7 @@ of it goes to the result channel as frames (_channel.py); what is printed is pri
 from __future__ import annotations
 
 import importlib
+import io
 import json
 import os
 import struct
@@ -23,11 +24,11 @@ def prepare(config: Dict[str, Any]) -> Optional[BaseException]:
     above = os.path.dirname(HERE)
     if above not in sys.path:
         sys.path.append(above)
-    channel = importlib.import_module("callbox._channel")
-    channel.boxed = True
+    setattr(importlib.import_module("callbox._channel"), "boxed", True)
     for name in ("callbox._convert", "callbox._values", "asyncio", "traceback"):
         importlib.import_module(name)
-    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)  # so that it can be followed
     try:
         if config.get("module"):
             importlib.import_module(config["module"])
@@ -40,9 +41,9 @@ def find(line: Dict[str, Any]) -> Callable[..., Any]:
     if "value" in line:
         import base64
 
-        import cloudpickle
+        import pickle
 
-        loaded: Callable[..., Any] = cloudpickle.loads(base64.b64decode(line["value"]))
+        loaded: Callable[..., Any] = pickle.loads(base64.b64decode(line["value"]))
         return loaded
     module, _, qualname = line["name"].partition(":")
     found: Any = importlib.import_module(module)

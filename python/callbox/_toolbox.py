@@ -164,7 +164,7 @@ class Toolbox:
     def remove(self, name: str) -> bool:
         """Whether there was one."""
         self._typed.pop(name, None)
-        return self._native.remove(name)
+        return bool(self._native.remove(name))
 
     def list_tools(self, query: Optional[str] = None) -> List[Dict[str, Any]]:
         """Those whose name or description holds the query, in the shape of MCP."""
@@ -209,7 +209,8 @@ class Toolbox:
         if explain:
             spec["explain"] = 1
         self._look()
-        return self._native.start(name, json.dumps(arguments or {}), spec)
+        call: Call = self._native.start(name, json.dumps(arguments or {}), spec)
+        return call
 
     async def call(
         self,

@@ -22,7 +22,7 @@ import math
 import pathlib
 import sys
 import uuid
-from typing import Any, Callable, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 TAG = "$callbox"
 INT_MAX = 2**63
@@ -85,10 +85,19 @@ def _encode_datetime(value: datetime.datetime) -> Any:
     return _tagged("datetime", value.isoformat(), **more)
 
 
+def fields_of(cls: Any) -> List[Any]:
+    """As dataclasses.fields, which does not know those of a class that was sent by value."""
+    return [
+        field
+        for field in cls.__dataclass_fields__.values()
+        if getattr(field._field_type, "name", "") == "_FIELD"
+    ]
+
+
 def _encode_dataclass(value: Any, path: str) -> Any:
     fields = {
         field.name: encode(getattr(value, field.name), f"{path}.{field.name}")
-        for field in dataclasses.fields(value)
+        for field in fields_of(type(value))
     }
     return _tagged("dataclass", fields, type=_name_of(type(value)))
 
@@ -199,10 +208,10 @@ def _decode_dataclass(item: Dict[str, Any]) -> Any:
         raise ValueError("the fields of a dataclass must be an object")
     if cls is None or not dataclasses.is_dataclass(cls) or hasattr(cls, "__del__"):
         return values
-    names = {field.name for field in dataclasses.fields(cls)}
+    names = {field.name for field in fields_of(cls)}
     if names != set(values):
         return values
-    made = object.__new__(cls)
+    made: Any = object.__new__(cls)
     for name, value in values.items():
         object.__setattr__(made, name, value)
     return made
