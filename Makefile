@@ -69,7 +69,7 @@ sanitize: ## unit tests and a short run of the suites under ASan and UBSan
 	@$(NINJA) -C build-sanitize
 	@$(PYTHON) scripts/test --build build-sanitize --smoke $(SANITIZED:%=--only %)
 
-lint: ## clang-format, clang-tidy, cppcheck, shellcheck, man pages, house rules
+lint: ## clang-format, clang-tidy, cppcheck, shellcheck, mypy, man pages, house rules
 	@scripts/install-deps --test --lint
 	@$(MAKE) -s $(BUILD)/.tests-enabled && $(MAKE) all
 	@$(PYTHON) scripts/lint --build $(BUILD)

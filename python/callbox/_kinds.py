@@ -8,16 +8,13 @@ import dataclasses
 import enum
 import inspect
 import sys
+import types
 import typing
 from typing import Any, Callable, Dict, List, Literal, Tuple, Union
 
 from . import _values
 
-try:
-    from types import UnionType  # X | Y, since Python 3.10
-except ImportError:
-    UnionType = Union  # type: ignore[misc, assignment]
-
+UnionType: Any = getattr(types, "UnionType", Union)  # X | Y, since Python 3.10
 NoneType = type(None)
 
 LISTS = (

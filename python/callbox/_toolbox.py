@@ -187,7 +187,7 @@ class Toolbox:
                 if event is None:
                     return
                 kind, name, file, text = event
-                if file:  # then it is no function any more, if it was one
+                if file and kind in ("added", "updated"):  # then it is no function any more
                     self._typed.pop(name, None)
                 self._changes.append(Change(kind, name, file, text or ""))
 

@@ -80,5 +80,11 @@ def test_limits_and_policies(tmp_path):
 
 
 def test_calls_see_nothing_of_each_other():
-    code = "import os\nfound = os.listdir('/tmp')\nopen('/tmp/trace', 'w')\nimport sys\nsys.left = 1\nlen(found)"
-    assert [run_python(code).result for _ in range(3)] == [1, 1, 1]
+    code = """
+import os, sys
+seen = [os.path.exists("/tmp/trace"), hasattr(sys, "left"), "LEFT" in os.environ]
+open("/tmp/trace", "w")
+sys.left = os.environ["LEFT"] = "x"
+any(seen)
+"""
+    assert [run_python(code).result for _ in range(3)] == [False] * 3
