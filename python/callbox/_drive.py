@@ -97,40 +97,45 @@ def finish(call: Call, listeners: Listeners) -> Report:
             if event[0] == native.EVENT_ENDED:
                 return Report(call.report())
             listeners.tell(event)
-    except BaseException:
-        call.kill()
-        raise
+    finally:
+        call.close()
+
+
+class _Watch:
+    """What an event loop calls when a call has something to tell."""
+
+    def __init__(self, call: Call, listeners: Listeners) -> None:
+        self.call = call
+        self.listeners = listeners
+        self.loop = asyncio.get_running_loop()
+        self.ended: asyncio.Future[None] = self.loop.create_future()
+
+    def look(self) -> None:
+        if self.ended.done():
+            return
+        try:
+            for _ in range(EVENTS_AT_ONCE):
+                event = self.call.step()
+                if event is None:
+                    return
+                if event[0] == native.EVENT_ENDED:
+                    self.ended.set_result(None)
+                    return
+                self.listeners.tell(event)
+        except Exception as error:
+            self.ended.set_exception(error)
+            return
+        self.loop.call_soon(self.look)  # there may be more that the descriptor does not tell of
 
 
 async def afinish(call: Call, listeners: Listeners) -> Report:
     """The same on the running loop, by the call's descriptor. Cancelling it ends the call."""
-    loop = asyncio.get_running_loop()
-    ended: asyncio.Future[None] = loop.create_future()
-
-    def look() -> None:
-        if ended.done():
-            return
-        try:
-            for _ in range(EVENTS_AT_ONCE):
-                event = call.step()
-                if event is None:
-                    return
-                if event[0] == native.EVENT_ENDED:
-                    ended.set_result(None)
-                    return
-                listeners.tell(event)
-        except BaseException as error:
-            ended.set_exception(error)
-            return
-        loop.call_soon(look)  # there may be more that the descriptor does not tell of
-
+    watch = _Watch(call, listeners)
     fd = call.fileno()
-    loop.add_reader(fd, look)
+    watch.loop.add_reader(fd, watch.look)
     try:
-        await ended
+        await watch.ended
         return Report(call.report())
-    except BaseException:
-        call.kill()
-        raise
     finally:
-        loop.remove_reader(fd)
+        watch.loop.remove_reader(fd)
+        call.close()

@@ -15,8 +15,8 @@ struct call_object {
 static bool enter(struct call_object *self)
 {
         if (!self->call || self->used) {
-                PyErr_SetString(PyExc_RuntimeError, self->call ? "another thread uses the call"
-                                                               : "calls are made by a Warden");
+                PyErr_SetString(PyExc_RuntimeError,
+                                self->call ? "another thread uses the call" : "the call is closed");
                 return false;
         }
         if (native_is_foreign(self->owner))
@@ -180,17 +180,31 @@ static PyObject *take_report(PyObject *object, PyObject *none)
         return result;
 }
 
-/* From any thread, also while another one waits. */
+/* From any thread, also while another one waits. The lock is kept, so that nobody closes it. */
 static PyObject *kill_it(PyObject *object, PyObject *none)
 {
         struct call_object *self = (struct call_object *)object;
 
         (void)none;
-        if (self->call && self->owner == getpid()) {
-                Py_BEGIN_ALLOW_THREADS;
+        if (self->call && self->owner == getpid())
                 (void)cbx_kill(self->call);
-                Py_END_ALLOW_THREADS;
-        }
+        Py_RETURN_NONE;
+}
+
+/* End the call if it still runs, and let its descriptor go now rather than with the object. */
+static PyObject *close_it(PyObject *object, PyObject *none)
+{
+        struct call_object *self = (struct call_object *)object;
+        cbx_call *call = self->call;
+
+        (void)none;
+        if (!call)
+                Py_RETURN_NONE;
+        if (!enter(self))
+                return NULL;
+        self->call = NULL;
+        self->used = false;
+        cbx_call_free(call);
         Py_RETURN_NONE;
 }
 
@@ -203,7 +217,11 @@ static PyObject *send_signal(PyObject *object, PyObject *number)
 
         if (signal == -1 && PyErr_Occurred())
                 return NULL;
-        if (!self->call || native_is_foreign(self->owner))
+        if (!self->call) {
+                PyErr_SetString(PyExc_RuntimeError, "the call is closed");
+                return NULL;
+        }
+        if (native_is_foreign(self->owner))
                 return NULL;
         r = cbx_signal(self->call, (int)signal);
         if (r < 0)
@@ -217,6 +235,7 @@ static PyMethodDef methods[] = {
         { "wait", wait_event, METH_NOARGS, "The next event, when there is one." },
         { "report", take_report, METH_NOARGS, "What came of the call, once, after its end." },
         { "kill", kill_it, METH_NOARGS, "End the call." },
+        { "close", close_it, METH_NOARGS, "End the call if it still runs, and forget it." },
         { "signal", send_signal, METH_O, "Send a signal to the program." },
         { NULL, NULL, 0, NULL },
 };

@@ -240,11 +240,18 @@ def test_a_call_is_used_by_one_thread_and_its_report_is_taken_once():
         return raised
 
     until(refused)
+    call.signal(signal.SIGCONT)
     call.kill()
     thread.join(30)
     assert '"cancelled"' in call.report()[0]
     with pytest.raises(CallboxError):
         call.report()
+    call.close()
+    call.close()
+    call.kill()
+    for use in (call.step, call.wait, call.report, call.fileno, lambda: call.signal(15)):
+        with pytest.raises(RuntimeError):
+            use()
     with pytest.raises(TypeError):
         warden._native.start(Policy()._native, {"nonsense": 1})
 

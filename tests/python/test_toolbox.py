@@ -5,6 +5,7 @@ wrong with the ancestors of this package is not."""
 import asyncio
 import datetime
 import decimal
+import gc
 import importlib
 import json
 import os
@@ -396,6 +397,23 @@ def test_j9_bounds_and_many_calls_at_once(box):
     outputs, worst = asyncio.run(many())
     assert outputs == [i + 2 for i in range(60)]
     assert worst < 2  # nothing waits in the loop; a busy machine has its slack
+
+
+def test_calls_leave_no_descriptors_behind(box):
+    async def some():
+        calls = [asyncio.ensure_future(box.call("sleeps")) for _ in range(5)]
+        await asyncio.gather(*[box.call("add", {"a": i}) for i in range(10)])
+        for call in calls:
+            call.cancel()
+        await asyncio.gather(*calls, return_exceptions=True)
+        box.call_sync("fails", {"how": "x"})
+        return len(os.listdir("/proc/self/fd"))
+
+    gc.disable()  # what only the collector finds counts too
+    try:
+        assert asyncio.run(some()) == asyncio.run(some())
+    finally:
+        gc.enable()
 
 
 def test_threads_share_a_toolbox(box):
