@@ -76,7 +76,7 @@ def _prepare(
         given = _values.dumps(dict(inputs or {}), "inputs")
     except _values.NotAValue as error:
         raise CallboxError(str(error), "inputs") from None
-    start = serve({"module": "callbox._code_box"}, '{"code": true}')
+    start = serve("callbox._code_box", '{"code": true}')
     box = Toolbox(policy=policy, warden=warden)
     box.add(
         {

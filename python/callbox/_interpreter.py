@@ -95,15 +95,28 @@ def add_to_policy(policy: Policy, show: Iterable[str]) -> Dict[str, Any]:
     return document
 
 
-def serve(config: Dict[str, Any], line: str, files: Iterable[str] = ()) -> Start:
-    """What every start has in common; `files` are those that the interpreter loads ahead."""
+def _package_of(module: str, file: str) -> str:
+    """The folder of the package that a module's file belongs to; the file itself if to none."""
+    depth = module.count(".") + (os.path.basename(file).startswith("__init__."))
+    folder = file
+    for _ in range(depth):
+        folder = os.path.dirname(folder)
+    return file if _shows_too_much(folder) else folder
+
+
+def serve(module: str, line: str, file: Optional[str] = None) -> Start:
+    """An interpreter that has loaded a module, which is in a file of the host."""
     path = search_path()
-    text = json.dumps({**config, "path": path}, sort_keys=True)
-    named = [os.path.realpath(file) for file in files]
-    argv = [program(), "-I", "-B", os.path.join(PACKAGE, "_serve.py"), text, *named]
-    trees = _trees(path)
-    beside = [f for f in named if not any(_is_in(f, tree) for tree in (*SYSTEM, *trees))]
-    return Start(argv, line, [*trees, *beside])
+    text = json.dumps({"module": module, "path": path}, sort_keys=True)
+    argv = [program(), "-I", "-B", os.path.join(PACKAGE, "_serve.py"), text]
+    show = _trees(path)
+    if file:
+        file = os.path.realpath(file)
+        argv.append(file)
+        # An import hook may have found it elsewhere than along the path.
+        if not any(_is_in(file, tree) for tree in (*SYSTEM, *show)):
+            show.append(_package_of(module, file))
+    return Start(argv, line, show)
 
 
 # ---- Functions ----
@@ -154,10 +167,9 @@ def start_of(function: Callable[..., Any], name: str) -> Start:
     """By its name where it has one; else by value, into the box."""
     why = why_not_by_name(function)
     if not why:
-        module = sys.modules[function.__module__]
-        file = _file_of(module)
+        file = _file_of(sys.modules[function.__module__])
         line = json.dumps({"name": f"{function.__module__}:{function.__qualname__}"})
-        return serve({"module": function.__module__}, line, [file] if file else [])
+        return serve(function.__module__, line, file)
     try:
         import cloudpickle  # type: ignore[import]
     except ImportError:
@@ -175,4 +187,4 @@ def start_of(function: Callable[..., Any], name: str) -> Start:
             name,
             "define it at the top of a module that can be imported",
         ) from None
-    return serve({"module": "cloudpickle"}, json.dumps({"value": base64.b64encode(value).decode()}))
+    return serve("cloudpickle", json.dumps({"value": base64.b64encode(value).decode()}))

@@ -30,8 +30,7 @@ def prepare(config: Dict[str, Any]) -> Optional[BaseException]:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)  # so that it can be followed
     try:
-        if config.get("module"):
-            importlib.import_module(config["module"])
+        importlib.import_module(config["module"])
     except BaseException as error:  # whatever it is, the call has to hear of it
         return error
     return None

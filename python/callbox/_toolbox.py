@@ -158,11 +158,12 @@ class Toolbox:
 
     def load(self, directory: Union[str, "os.PathLike[str]"]) -> None:
         """Add every manifest of a directory, and follow its changes."""
-        self._native.load(os.fspath(directory))
         self._look()
+        self._native.load(os.fspath(directory))
 
     def remove(self, name: str) -> bool:
         """Whether there was one."""
+        self._look()
         self._typed.pop(name, None)
         return bool(self._native.remove(name))
 
@@ -181,6 +182,8 @@ class Toolbox:
         return found
 
     def _look(self) -> None:
+        if _channel.boxed:
+            raise CallboxError("there are no boxes in a box", "toolbox")
         with self._lock:
             while True:
                 event = self._native.step()

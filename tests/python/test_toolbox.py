@@ -23,7 +23,7 @@ from boxed_tools import Color, Node, Point, Rights
 from conftest import SECRET
 from test_run import processes, until
 
-from callbox import CallboxError, Policy, Tool, Toolbox, _values
+from callbox import CallboxError, Policy, Tool, Toolbox, _interpreter, _values
 
 
 def test_a_call(box):
@@ -337,6 +337,51 @@ def test_c14_the_search_path_of_now_and_modules_that_change(tmp_path, monkeypatc
     assert box.call_sync("version").output == 2
     file.write_text("import nothing_of_that_name\n")
     assert box.call_sync("version").error == "ModuleNotFoundError: No module named 'nothing_of_that_name'"
+
+
+def test_modules_that_an_import_hook_finds(tmp_path):
+    package = tmp_path / "elsewhere" / "hooked_package"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "data.txt").write_text("beside it")
+    (package / "part.py").write_text(
+        "import pathlib\n"
+        "def read() -> str:\n"
+        "    return pathlib.Path(__file__).with_name('data.txt').read_text()\n"
+    )
+    start = _interpreter.serve("hooked_package.part", "{}", str(package / "part.py"))
+    assert start.show[-1] == str(package) and start.argv[-1] == str(package / "part.py")
+    alone = tmp_path / "alone.py"
+    alone.write_text("")
+    assert _interpreter.serve("alone", "{}", str(alone)).show[-1] == str(alone)
+
+
+def test_a_script_in_a_home_directory_shows_nothing_else_of_it(tmp_path):
+    (tmp_path / "secret.txt").write_text("not for tools")
+    (tmp_path / "home_tool.py").write_text(
+        "import os\n"
+        "def look() -> list:\n"
+        f"    return os.listdir({str(tmp_path)!r})\n"
+    )
+    script = "import home_tool, callbox; print(callbox.Toolbox([home_tool.look]).call_sync('look').output)"
+    done = subprocess.run([sys.executable, "-c", script], env={**os.environ, "HOME": str(tmp_path)},
+                          cwd=tmp_path, stdout=subprocess.PIPE, text=True, check=True)  # fmt: skip
+    assert done.stdout == "['home_tool.py']\n"
+
+
+def test_there_are_no_boxes_in_a_box():
+    def inside(how: str) -> str:
+        from callbox import CallboxError, Toolbox, run
+
+        try:
+            Toolbox([]).list_tools() if how == "toolbox" else run(["true"])
+        except CallboxError as error:
+            return str(error)
+        return "none"
+
+    box = Toolbox([inside])
+    for how in ("toolbox", "run"):
+        assert "no boxes in a box" in box.call_sync("inside", {"how": how}).output
 
 
 def test_c10_the_directory_of_the_call_hijacks_nothing(tmp_path):
