@@ -273,6 +273,7 @@ GOOD = {
     {"value": "x{s}", "dash": True}, "{{}}", arguments="both", output="json-lines", success=[0, 255]) | {"title": "T", "description": "d",
     "outputSchema": True, "annotations": {"title": "x", "readOnlyHint": True}, "icons": [], "_meta": {}, "$schema": "x", "applyDefaults": True,
     "calls": 1, "policy": {"limits": {"wall": 5}}}, "shell": run({"shell": "true"}), "parameters": run({"shell": "true", "parameters": ["{s}"], "output": "json"}),
+    "server": run({"server": ["/usr/bin/python3", "-I", "s.py"], "function": "module f"}),
     "object": run({"object": OBJECT, "function": "object_upper"}), "file": run({"command": [{"file": "/bin/true"}]}), "nullable": command({"when": "n", "then": ["{n}"]}),
     "long name": manifest("x" * 128), "most calls": manifest(calls=100000),
 }  # fmt: skip
@@ -302,6 +303,10 @@ BAD = {
     "a value that is none": (command({"value": 1}), "run.command[1].value"), "each of a number": (command({"each": 1}), "run.command[1].each"),
     "when without then": (command({"when": "s"}), "run.command[1].then"), "then that is none": (command({"when": "s", "then": "x"}), "run.command[1].then"),
     "too many elements": (command(*["x"] * 1024), "run.command"), "a shell that is none": (run({"shell": 1}), "run.shell"), "parameters that are none": (run({"shell": "true", "parameters": "x"}), "run.parameters"),
+    "a server that is none": (run({"server": "x", "function": "f"}), "run.server"), "an empty server": (run({"server": [], "function": "f"}), "run.server"),
+    "a server without a program": (run({"server": [""], "function": "f"}), "run.server"), "a server with a number": (run({"server": ["x", 1], "function": "f"}), "run.server[1]"),
+    "a server without a function": (run({"server": ["x"]}), "run.function"), "a function of two lines": (run({"server": ["x"], "function": "a\nb"}), "run.function"),
+    "output of a server": (run({"server": ["x"], "function": "f", "output": "json"}), "run.output"),
     "no function": (run({"object": OBJECT}), "run.function"), "a function that is none": (run({"object": OBJECT, "function": 1}), "run.function"),
     "a function with a space": (run({"object": OBJECT, "function": "a b"}), "run.function"), "an object that is none": (run({"object": 1, "function": "f"}), "run.object"),
 }  # fmt: skip

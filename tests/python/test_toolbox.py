@@ -422,6 +422,36 @@ def test_manifests_live_in_the_same_toolbox(tmp_path):
     assert box.remove("add") and not box.remove("add") and box.list_tools() == []
 
 
+def test_a_server_of_ones_own(tmp_path):
+    server = tmp_path / "server.py"
+    server.write_text(textwrap.dedent("""
+        import os, struct, sys
+        def send(kind, data):
+            os.write(3, struct.pack("=II", len(data), kind) + data)
+        line, _, arguments = sys.stdin.buffer.read().partition(b"\\n")
+        send(0, b'["' + line + b'", ' + arguments + b"]")
+        send(5, struct.pack("=i", 0))
+    """))
+    run = {"server": ["/usr/bin/python3", "-I", str(server)], "function": "echo it"}
+    manifest = {"name": "echo", "inputSchema": {"type": "object"}, "policy": {"files": {"read": [str(server)]}}}
+    box = Toolbox()
+    box.add({**manifest, "run": run})
+    assert box.call_sync("echo", {"a": 1}).output == ["echo it", {"a": 1}]
+    for change, where in (
+        ({"server": []}, "run.server"),
+        ({"server": [""]}, "run.server"),
+        ({"server": ["a", 1]}, "run.server[1]"),
+        ({"server": "a"}, "run.server"),
+        ({"function": "a\nb"}, "run.function"),
+        ({"function": ""}, "run.function"),
+        ({"function": 1}, "run.function"),
+        ({"output": "json"}, "run.output"),
+    ):
+        with pytest.raises(CallboxError) as caught:
+            box.add({**manifest, "run": {**run, **change}})
+        assert caught.value.where == where
+
+
 def test_j9_bounds_and_many_calls_at_once(box):
     async def many():
         worst = 0.0
