@@ -26,6 +26,8 @@ NEVER = ("/proc", "/dev", "/sys")
 # Too much to be shown for a module that lies in them.
 TOPS = ("/", "/home", "/root", "/etc", "/var", "/srv", "/opt", "/mnt", "/media", "/run", "/tmp", "/boot")
 
+VALUE_MAX = 600_000  # bytes of a function by value: it is a part of its manifest
+
 
 class Start(NamedTuple):
     """How a function is run: what the box starts, what it is told, and what it must see."""
@@ -187,4 +189,11 @@ def start_of(function: Callable[..., Any], name: str) -> Start:
             name,
             "define it at the top of a module that can be imported",
         ) from None
+    if len(value) > VALUE_MAX:
+        raise CallboxError(
+            f"it {why}, and is {len(value)} bytes by value, with all that it refers to; {VALUE_MAX} is "
+            f"the most",
+            name,
+            "give it its data as an argument or by a file, or define it at the top of a module",
+        )
     return serve("cloudpickle", json.dumps({"value": base64.b64encode(value).decode()}))

@@ -71,6 +71,9 @@ class Result:
             self.text, self.traceback = "", self.text
         if report._output is not None:
             self._read_output(report._output, typed)
+            # It may be large, and is kept once.
+            report._output, report.result_bytes = None, b""
+            told.pop("output", None)
 
     def _read_output(self, text: str, typed: bool) -> None:
         try:

@@ -240,6 +240,15 @@ def test_without_cloudpickle_the_refusal_names_the_fix(monkeypatch):
     assert "cloudpickle" in caught.value.hint and "module" in caught.value.hint
 
 
+def test_a_closure_over_too_much_is_refused():
+    data = os.urandom(1 << 20)
+    with pytest.raises(CallboxError) as caught:
+        Toolbox([Tool(lambda: len(data), name="f")])
+    assert caught.value.where == "f" and "bytes by value" in caught.value.text and caught.value.hint
+    data = data[: 1 << 18]
+    assert Toolbox([Tool(lambda: len(data), name="f")]).call_sync("f").output == 1 << 18
+
+
 def test_j6_c5_nothing_outlives_a_call(box):
     assert box.call_sync("spawns").ok
     until(lambda: not processes(b"77"))
