@@ -2,6 +2,7 @@
 """Tools of the tests: loaded here, and again in each box."""
 
 import asyncio
+import ctypes
 import dataclasses
 import datetime
 import decimal
@@ -10,12 +11,13 @@ import functools
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 import uuid
-from typing import Any, Dict, List, Literal, NamedTuple, Optional, Set, Tuple, TypedDict, Union
+from typing import Any, Callable, Dict, List, Literal, NamedTuple, Optional, Set, Tuple, TypedDict, Union
 
 import callbox
 from callbox import Policy, Toolbox, tool
@@ -263,6 +265,31 @@ def looks() -> Dict[str, Any]:
 
 
 seen = 0
+
+
+@tool
+def attacks(pid: int, port: int) -> List[str]:
+    """What it tries against its agent; the names of what it can do."""
+
+    tries: Dict[str, Callable[[], Any]] = {
+        "signal": lambda: os.kill(pid, signal.SIGKILL),
+        "memory": lambda: open(f"/proc/{pid}/mem", "rb").close(),
+        "connect": lambda: socket.create_connection(("127.0.0.1", port), 5).close(),
+        "ptrace": lambda: ctypes.CDLL(None).ptrace(16, pid, 0, 0) == 0 or oserror(),
+        "shadow": lambda: open("/etc/shadow").close(),
+    }
+    done = []
+    for name, attempt in tries.items():
+        try:
+            attempt()
+            done.append(name)
+        except OSError:
+            pass
+    return done
+
+
+def oserror() -> None:
+    raise OSError
 
 
 @tool

@@ -10,6 +10,7 @@ import importlib
 import json
 import os
 import pathlib
+import socket
 import subprocess
 import sys
 import textwrap
@@ -288,6 +289,16 @@ def test_j11_c2_the_agent_is_out_of_reach_and_calls_see_nothing_of_each_other(bo
         assert "trace" not in found["tmp"] and found["seen"] == 1
         assert len(found["descriptors"]) <= 5
         assert not found["shadow"] and SECRET not in found["agent"]
+
+
+def test_j12_c11_c13_the_agent_cannot_be_attacked(box):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        there = {"pid": os.getpid(), "port": server.getsockname()[1]}
+        result = box.call_sync("attacks", there)
+        assert (result.error, result.output) == (None, [])
+        # It can be seen to succeed: in a box that may use the network of the host.
+        open_box = Toolbox([Tool(boxed_tools.attacks, policy=Policy(network="host"))])
+        assert open_box.call_sync("attacks", there).output == ["connect"]
 
 
 def test_j13_c8_how_it_ended_is_said(box):
