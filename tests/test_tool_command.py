@@ -483,6 +483,15 @@ def objects():
 # ---- The registry --------------------------------------------------------------------------------
 
 
+@case("a query is a text, in any case of any script")
+def queries():
+    with toolbox(manifest("t", description="\u00dcber die \u00c9cole, \u041c\u0418\u0420 (a.b)")) as box:
+        for query in ("\u00fcber DIE \u00e9COLE", "\u00dcBER", "\u043c\u0438\u0440", "(A.B)", ""):
+            equal([tool["name"] for tool in box.list(query)], ["t"], f"by {query!r}")
+        for query in ("uber", "a[.]b", "(aXb)", "x" * 100000, "\\E"):
+            equal(box.list(query), [], f"by {query[:20]!r}")
+
+
 @case("tools are listed in a stable order, and found by name and description in any case")
 def listed():
     names = ["b", "a.b", "a-b", "A", "a_b", "a", "Z", "10", "9"]
@@ -492,6 +501,7 @@ def listed():
         equal([tool["name"] for tool in box.list("z")], ["Z"], "by name")
         equal([tool["name"] for tool in box.list("")], sorted(names), "by an empty query")
         equal(box.list("nothing of the kind"), [], "by what is nowhere")
+        equal(box.list("a.B of"), [box.get("a.b")], "by a text, in which a point is a point")
         tool = box.get("a.b")
         equal(sorted(tool), ["description", "inputSchema", "name"], "the members of one: no run, no policy")
         box.remove("a.b")

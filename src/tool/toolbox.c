@@ -6,6 +6,8 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
+#include "tool/query.h"
+
 /* ---- Opening and closing ---- */
 
 static char *copy(const char *text)
@@ -328,25 +330,28 @@ int cbx_toolbox_get(cbx_toolbox *toolbox, const char *name, char **ret_json, cbx
         return r;
 }
 
-static bool matches(const struct tool *tool, const char *query)
+static bool matches(const struct tool *tool, const struct query *query)
 {
-        const char *description = json_string_value(json_object_get(tool->document, "description"));
-
-        return !query || strcasestr(tool->name, query) ||
-               (description && strcasestr(description, query));
+        return !query || query_finds(query, tool->name) ||
+               query_finds(query,
+                           json_string_value(json_object_get(tool->document, "description")));
 }
 
 int cbx_toolbox_list(cbx_toolbox *toolbox, const char *query, char **ret_json, cbx_error *error)
 {
         _cleanup_json_ json_t *list = json_array();
+        struct query *wanted = NULL;
         int r = list ? 0 : -ENOMEM;
 
+        if (r == 0 && query)
+                r = query_new(query, &wanted);
         pthread_mutex_lock(&toolbox->lock);
         for (size_t i = 0; r == 0 && i < toolbox->n_tools; i++)
-                if (matches(toolbox->tools[i], query))
+                if (matches(toolbox->tools[i], wanted))
                         r = json_array_append(list, toolbox->tools[i]->document);
         r = r < 0 ? error_oom(error) : print(list, ret_json, error);
         pthread_mutex_unlock(&toolbox->lock);
+        query_free(wanted);
         return r;
 }
 
