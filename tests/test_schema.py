@@ -4,7 +4,8 @@
 
 The official suite is data of its own, not part of callbox. It is looked for in the directory that
 CALLBOX_SCHEMA_SUITE names, be it the suite's own checkout, its tests/draft2020-12, or a package of
-it below node_modules; without that variable, two levels below the directory that this checkout is in.
+it below node_modules; without that variable, two levels below the directory that this checkout is in,
+then below its own node_modules. Which one it is gets printed.
 Its files name other documents as http://localhost:1234/..., which are given to the validator; nothing
 listens there.
 
@@ -48,9 +49,10 @@ def suite_directories():
     named = os.environ.get("CALLBOX_SCHEMA_SUITE")
     if named:
         tops = [pathlib.Path(named)]
-        tops += [p.parent.parent for p in pathlib.Path(named).glob("node_modules/**/tests/draft2020-12")]
     else:
         tops = sorted(p for p in harness.REPO.parent.glob("*/*/*2020-12") if p.is_dir())
+    packages = pathlib.Path(named or harness.REPO).glob("node_modules/**/tests/draft2020-12")
+    tops += sorted(p.parent.parent for p in packages)
     for top in tops:
         yield top, top / "remotes"
         yield top / "tests" / "draft2020-12", top / "remotes"
