@@ -330,6 +330,7 @@ ONLY_LOADER = {
     "an object that is not there": (run({"object": "missing.so", "function": "f"}), "run.object"), "an object that is none": (run({"object": "/etc/passwd", "function": "f"}), "run.object"),
     "a policy with a mistake": (manifest(policy={"limits": {"wal": 1}}), "policy.limits.wal"), "a policy that is not there": (manifest(policy="missing"), "policy"),
     "a policy that the host cannot keep": (manifest(policy={"files": {"read": ["/nonexistent/at/all"]}}), "policy.files.read[0]"),
+    "a program that the host does not have": (run({"command": ["no-such-program-at-all"]}), "run.command[0]"),
     "a whole number with a point": (manifest(calls=2.0), "calls"), "a function name that is too long": (run({"object": OBJECT, "function": "f" * 256}), "run.function"),
 }  # fmt: skip
 

@@ -25,7 +25,7 @@ static const char help[] =
         "  callbox run [OPTIONS] [--] PROGRAM [ARG...]   run a program in a box\n"
         "  callbox doctor                                show what this host can enforce\n"
         "  callbox policy check|show|schema              look at policies\n"
-        "  callbox tool list|call|check                  call tools, each in a box of its own\n"
+        "  callbox tool list|call|check|schema           call tools, each in a box of its own\n"
         "  callbox warden --socket PATH                  serve calls to programs that attach\n"
         "\n"
         "  callbox VERB --help                           explain a verb\n"

@@ -21,6 +21,35 @@ struct check {
         size_t n_files, n_mistakes;
 };
 
+/* Is there such a program along the PATH, which the box has as the caller does? */
+static void check_program(const struct tool *tool, struct tool_mistakes *mistakes)
+{
+        const char *program = tool->kind == TOOL_COMMAND ? template_program(tool->template) : NULL;
+        const char *path = getenv("PATH");
+        cbx_error error = CBX_ERROR_INIT;
+
+        if (!program || strchr(program, '/') || !path || !tool->policy->system)
+                return;
+        for (size_t i = 0; i < tool->policy->n_variables; i++)
+                if (strcmp(tool->policy->variables[i].name, "PATH") == 0 &&
+                    tool->policy->variables[i].value)
+                        return; /* one of its own, in places of its own */
+        while (*path) {
+                size_t length = strcspn(path, ":");
+                char file[PATH_MAX];
+
+                snprintf(file, sizeof(file), "%.*s/%s", (int)length, path, program);
+                if (access(file, X_OK) == 0)
+                        return;
+                path += length + (path[length] == ':');
+        }
+        error_set(&error, -ENOENT, "run.command[0]", "there is no program \"%.100s\" here",
+                  program);
+        error_hint(&error, "install it; one beside the manifest is {\"file\": \"%.100s\"}",
+                   program);
+        tool_mistake_add(mistakes, &error);
+}
+
 /* Can the host keep what the tool asks for? */
 static void check_host(const struct tool *tool, struct tool_mistakes *mistakes)
 {
@@ -107,6 +136,7 @@ static int check_file(struct check *check, const char *path)
                 tool_mistake_add(&mistakes, &error);
         } else if (manifest_read(text, length, &origin, &mistakes, &tool) == 0) {
                 check_host(tool, &mistakes);
+                check_program(tool, &mistakes);
                 check_name(check, tool, shown, &mistakes);
         }
         if (mistakes.failed)

@@ -110,7 +110,7 @@ static int read_command(struct run_reader *reader)
 
         tool->kind = TOOL_COMMAND;
         r = worse(read_streams(reader), read_template(reader, "command"));
-        if (r == 0 && !template_begins_fixed(tool->template)) {
+        if (r == 0 && !template_program(tool->template)) {
                 json_set_refusal(&place, &error,
                                  "must begin with the program: a fixed name, or "
                                  "{\"file\": \"...\"}");

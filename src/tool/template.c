@@ -36,12 +36,14 @@ const char *const *template_files(const struct template *template)
         return (const char *const *)template->files;
 }
 
-bool template_begins_fixed(const struct template *template)
+const char *template_program(const struct template *template)
 {
         const struct element *first = template->n > 0 ? &template->elements[0] : NULL;
 
         return first && first->kind == ELEMENT_PARTS && first->n_parts == 1 &&
-               first->parts[0].kind == PART_TEXT && first->parts[0].text[0] != '\0';
+                               first->parts[0].kind == PART_TEXT && first->parts[0].text[0] != '\0'
+                       ? first->parts[0].text
+                       : NULL;
 }
 
 static bool element_has_arguments(const struct element *element)

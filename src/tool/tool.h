@@ -79,8 +79,8 @@ int template_read(json_t *list, const struct json_place *at, const struct templa
 struct template *template_free(struct template *template);
 /* Files of the host that it names: to be shown in the box. */
 const char *const *template_files(const struct template *template);
-/* Is its first element fixed by the manifest? */
-bool template_begins_fixed(const struct template *template);
+/* Its first element, where that is fixed by the manifest; else NULL. */
+const char *template_program(const struct template *template);
 /* Does any argument of the call appear in it? */
 bool template_has_arguments(const struct template *template);
 /* Each value becomes one argument, added to a NULL-terminated list. Refuses what could become an

@@ -267,6 +267,8 @@ int cbx_toolbox_add_function(cbx_toolbox *toolbox, const cbx_tool *given, cbx_er
         cbx_tool known = CBX_TOOL_INIT;
         int r = 0;
 
+        if (!given)
+                return error_set(error, -EINVAL, "tool", "is NULL");
         if (!tool)
                 return error_oom(error);
         if (given->size == 0) /* a compound literal; the first version of the struct */

@@ -53,7 +53,7 @@ static void check_tool(const struct tool *tool)
         must(!tool->result == !json_object_get(tool->document, "outputSchema"));
         switch (tool->kind) {
         case TOOL_COMMAND:
-                must(template_begins_fixed(tool->template));
+                must(template_program(tool->template));
                 break;
         case TOOL_SHELL:
                 must(tool->shell != NULL);
