@@ -5,9 +5,9 @@ None, bool, int, float, str, list and dict are what they are. Other known types 
 tag: {"$callbox": "bytes", "value": "aGk="}. A dict that has such a key itself is tagged too, so there
 is no doubt. Anything else is refused.
 
-What comes out of a box is data. Nothing of it is run: classes are looked up among those that are
-loaded here already, and made without calling anything of theirs. Where one is not there its value is
-given plainly.
+What comes out of a box is data. Classes are looked up among those that are loaded here already, never
+imported, and made without their constructors; only what a set or a dict asks of its members (hash,
+equality) is theirs. Where a class is not there its value is given plainly.
 """
 
 from __future__ import annotations
@@ -196,8 +196,12 @@ def _decode_enum(item: Dict[str, Any]) -> Any:
     if cls is None or not issubclass(cls, enum.Enum):
         return item["value"]
     member = cls.__members__.get(item["name"])
-    if member is None and issubclass(cls, enum.Flag) and isinstance(item["value"], int):
-        return cls(item["value"])  # several flags at once have no name of their own
+    if member is None and issubclass(cls, enum.Flag) and type(item["value"]) is int:
+        # Several flags at once have no name of their own; a class may have its own idea of them.
+        standard = [base.__dict__["_missing_"] for base in (enum.Flag, enum.IntFlag) if "_missing_" in vars(base)]
+        found = next(vars(base)["_missing_"] for base in cls.__mro__ if "_missing_" in vars(base))
+        if found in standard:
+            return cls(item["value"])
     return item["value"] if member is None else member
 
 

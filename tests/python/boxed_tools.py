@@ -33,6 +33,16 @@ class Rights(enum.Flag):
     WRITE = 2
 
 
+class Own(enum.Flag):
+    A = 1
+    B = 2
+
+    @classmethod
+    def _missing_(cls, value):
+        POINTS.append(-2)
+        return super()._missing_(value)
+
+
 @dataclasses.dataclass
 class Point:
     x: int
@@ -127,6 +137,7 @@ def gives(what: str) -> Any:
         "tuple": (1, (2, b"3")),
         "enum": Color.BLUE,
         "flags": Rights.READ | Rights.WRITE,
+        "own flags": Own.A | Own.B,
         "dataclass": Node("a", [Node("b")]),
         "point": Point(7),
         "path": pathlib.Path("/a/b"),
@@ -231,6 +242,13 @@ def chatters() -> str:
 @tool
 def sleeps(seconds: float = 60) -> None:
     time.sleep(seconds)
+
+
+@tool
+def interval() -> Tuple[float, float]:
+    begin = time.monotonic()
+    time.sleep(0.3)
+    return begin, time.monotonic()
 
 
 @tool

@@ -268,4 +268,4 @@ def test_o13_a_box_costs_the_same_from_a_large_agent():
     small = best()
     ballast = bytearray(400 << 20)
     ballast[:: 4096] = b"x" * len(ballast[:: 4096])
-    assert best() < small * 4 + 0.005
+    assert best() < small * 5

@@ -137,6 +137,7 @@ def test_values_come_back_as_they_were(box, what):
 
 def test_nothing_of_a_result_is_run_here(box):
     boxed_tools.POINTS.clear()
+    assert box.call_sync("gives", {"what": "own flags"}).output == 3
     assert box.call_sync("gives", {"what": "point"}).output.x == 7
     assert box.call_sync("gives_careless").output == {"path": "/x"}
     assert boxed_tools.POINTS == []
@@ -488,7 +489,18 @@ def test_a_server_of_ones_own(tmp_path):
         assert caught.value.where == where
 
 
-def test_j9_bounds_and_many_calls_at_once(box):
+def test_j9_calls_beyond_the_bound_wait():
+    async def overlaps(calls):
+        box = Toolbox([boxed_tools.interval], calls=calls)
+        results = await asyncio.gather(*[box.call("interval") for _ in range(5)])
+        times = sorted(result.output for result in results)
+        return sum(a[1] > b[0] for a, b in zip(times, times[1:]))
+
+    assert asyncio.run(overlaps(1)) == 0
+    assert asyncio.run(overlaps(0)) > 0  # without a bound they do
+
+
+def test_many_calls_at_once(box):
     async def many():
         worst = 0.0
 
