@@ -166,7 +166,9 @@ def test_an_interrupt_ends_the_call():
         except KeyboardInterrupt:
             print(callbox.run(["echo", "still works"]).stdout)
     """)
-    agent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    # Whoever runs the tests in the background ignores interrupts, and so would the agent.
+    agent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True,
+                             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     assert agent.stdout.readline() == "ready\n"
     agent.send_signal(signal.SIGINT)
     out, _ = agent.communicate(timeout=30)
