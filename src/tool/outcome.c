@@ -288,6 +288,8 @@ static int judge(const struct tool *tool, json_t *outcome, const struct report *
 
         if (report->reason != REASON_EXITED)
                 r = judge_end(outcome, report);
+        else if (report->output_lost) /* what is there may be a part, and look like the whole */
+                r = fail(outcome, "what it wrote could not be read");
         else if (tool->kind == TOOL_FUNCTION)
                 r = judge_function(outcome, report, said);
         else
