@@ -18,7 +18,7 @@ static const char help[] =
         "Usage: callbox warden --socket PATH [OPTIONS]\n"
         "\n"
         "Makes boxes for the programs of this user that attach to PATH, and keeps some ready, so\n"
-        "that a call costs no more than starting the program. Runs until it is told to end\n"
+        "that a call costs little more than starting the program. Runs until it is told to end\n"
         "(SIGTERM, SIGINT); then every call ends with it. Programs that use libcallbox need none\n"
         "of this: they start a warden of their own.\n"
         "\n"
