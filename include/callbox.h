@@ -162,6 +162,12 @@ enum {
         CBX_RESULT_EVENTS, /* the same, and it comes as events while the call runs */
 };
 
+/* Whether boxes are kept ready in which the program runs already: one that waits for its input. */
+enum {
+        CBX_WARM_STARTED = 1, /* it was started in each of them */
+        CBX_WARM_FORKED,      /* it was started once, and forks itself into them */
+};
+
 /*
  * The particulars of one call. Whatever is zero is safe: nothing on stdin, output captured, the
  * policy's own limits. A spec can only tighten its policy: a limit above the policy's is refused.
@@ -191,7 +197,7 @@ typedef struct cbx_spec {
          * been started already: for this argv, environment, cwd and result channel. The rest may
          * differ from call to call; a call with a tighter limit that only the box can enforce
          * (cpu, memory, processes, file size, open files) starts its program anew. */
-        int warm;
+        int warm; /* CBX_WARM_STARTED ... */
         uint64_t result_limit; /* bytes kept of the result; 0: the policy's own */
 } cbx_spec;
 

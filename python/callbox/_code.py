@@ -83,7 +83,7 @@ def _prepare(
             "name": NAME,
             "inputSchema": {"type": "object"},
             "policy": add_to_policy(box.policy, start.show),
-            "run": {"server": start.argv, "function": start.line},
+            "run": start.run(),
         }
     )
     box._typed[NAME] = Tool(run_python)

@@ -2,9 +2,10 @@
 """An interpreter in a box that is like the one that runs here: what has to be shown of the host, and
 how it is started.
 
-A box starts the same program, with the same sys.path, and _serve.py in it. Its arguments name the
-module of the function, which is loaded before there is a call, and the module's file: when that has
-changed on the host, the interpreter is started anew. Which function is meant comes with the call.
+A box starts the same program, with the same sys.path, and _serve.py in it: a zygote, from which the
+boxes of calls are forked. Its arguments name the module of the function, which is loaded before
+there is a call, and the module's file: when that has changed on the host, the interpreter is started
+anew. Which function is meant comes with the call.
 """
 
 from __future__ import annotations
@@ -35,6 +36,10 @@ class Start(NamedTuple):
     argv: List[str]
     line: str
     show: List[str]
+
+    def run(self) -> Dict[str, Any]:
+        """As a manifest says it."""
+        return {"server": self.argv, "function": self.line, "forks": True}
 
 
 def _is_in(path: str, tree: str) -> bool:

@@ -3,7 +3,10 @@
 
 It is started by path, in isolated mode, as `python3 -I -B _serve.py CONFIG [FILE...]`, before there
 is a call. On stdin comes a line that says what is to be run, then its arguments as JSON. What comes
-of it goes to the result channel as frames (_channel.py); what is printed is printed."""
+of it goes to the result channel as frames (_channel.py); what is printed is printed.
+
+Where CALLBOX_FORK_FD is set it is a zygote: once it has loaded everything, it forks itself into the
+box of each call. What it has loaded from files that may change is looked at again before a call."""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ import json
 import os
 import struct
 import sys
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Dict, Optional, Tuple
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -34,6 +37,92 @@ def prepare(config: Dict[str, Any]) -> Optional[BaseException]:
     except BaseException as error:  # whatever it is, the call has to hear of it
         return error
     return None
+
+
+# ---- The zygote ----
+
+INSTALLED = ("/usr/", "/lib", "site-packages", "dist-packages")
+# Libraries that start threads of their own when they are loaded; a process that forks has one.
+ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
+
+Facts = Dict[str, Tuple[int, ...]]
+
+
+def facts_of(path: str) -> Tuple[int, ...]:
+    try:
+        st = os.stat(path)
+    except OSError:
+        return ()
+    return (st.st_dev, st.st_ino, st.st_size, st.st_mtime_ns, st.st_ctime_ns)
+
+
+def loaded() -> Facts:
+    """The files of modules that somebody may be working on."""
+    found: Facts = {}
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None)
+        if not isinstance(file, str) or file.startswith(HERE):
+            continue
+        if not file.startswith(INSTALLED[:2]) and not any(part in file for part in INSTALLED[2:]):
+            found[file] = facts_of(file)
+    return found
+
+
+def changed(files: Facts) -> bool:
+    return any(facts_of(path) != facts for path, facts in files.items())
+
+
+def has_threads() -> bool:
+    return len(os.listdir("/proc/self/task")) > 1
+
+
+def fork(fd: int, files: Facts) -> None:
+    """Returns in the box of a call, in a process of its own, each time that there is one."""
+    import gc
+    import signal
+
+    from callbox import _zygote
+
+    if has_threads():
+        os._exit(1)  # without it, then
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    gc.collect()
+    gc.freeze()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    _zygote.open(fd)
+    retired = False
+    try:
+        while not _zygote.fork():
+            if not retired and changed(files):
+                retired = True
+                _zygote.retire()
+    except OSError:
+        os._exit(0)  # it is not needed any more
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    random = sys.modules.get("numpy.random")
+    if random is not None:
+        random.seed()  # Python's own has seen to itself
+
+
+def start_anew() -> None:
+    """The files are not what was loaded, and nothing has been read from stdin yet: begin again, in the
+    same box."""
+    os.environ["CALLBOX_RESULT_FD"] = "3"
+    os.execv(sys.executable, [sys.executable, "-I", "-B", os.path.abspath(__file__), *sys.argv[1:]])
+
+
+def wait_for_call(files: Facts) -> None:
+    import select
+
+    poll = select.poll()
+    poll.register(0, select.POLLIN)
+    poll.poll()
+    if changed(files):
+        start_anew()
+
+
+# ---- A call ----
 
 
 def find(line: Dict[str, Any]) -> Callable[..., Any]:
@@ -94,10 +183,30 @@ def own_frames(error: BaseException) -> str:
     return "".join(traceback.format_exception(type(error), error, trace))
 
 
+def load() -> Optional[BaseException]:
+    """Get ready for calls. Returns in a process for one call, whatever it took."""
+    fd = os.environ.pop("CALLBOX_FORK_FD", None)
+    config = json.loads(sys.argv[1])
+    if fd is None:
+        return prepare(config)
+    threads = {name: os.environ.get(name) for name in ONE_THREAD}
+    os.environ.update({name: "1" for name in ONE_THREAD})
+    trouble = prepare(config)
+    for name, value in threads.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+    files = loaded()
+    fork(int(fd), files)
+    wait_for_call(files)
+    return trouble
+
+
 def main() -> int:
-    fd = int(os.environ.pop("CALLBOX_RESULT_FD"))
+    trouble = load()
+    fd = int(os.environ.pop("CALLBOX_RESULT_FD", "3"))
     os.set_inheritable(fd, False)  # not for what the tool starts
-    trouble = prepare(json.loads(sys.argv[1]))
     sys.argv[:] = [""]
 
     from callbox import _channel

@@ -148,7 +148,7 @@ class Toolbox:
         manifest: Dict[str, Any] = {
             **item.describe(),
             "policy": add_to_policy(item.policy or self.policy, start.show),
-            "run": {"server": start.argv, "function": start.line},
+            "run": start.run(),
         }
         if item.calls:
             manifest["calls"] = item.calls

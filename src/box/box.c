@@ -211,7 +211,8 @@ int box_make(const struct plan *plan, const struct box_ends *ends, pid_t *ret_pi
                                 .pair = { -1, -1 },
                                 .main = -1,
                                 .unhurried = ends->unhurried,
-                                .used = ends->used };
+                                .used = ends->used,
+                                .zygote = ends->zygote };
         if (!ends->unhurried)
                 look_at_processors(&child);
 
@@ -251,6 +252,52 @@ int box_open(struct box *box, const struct plan *plan, int page, struct box_ends
                 return error_set(error, -errno, "", "cannot make a socket: %s", strerror(errno));
         box->start = pair[0];
         ends->start = pair[1];
+        return 0;
+}
+
+int box_adopt(struct box *box, int pidfd)
+{
+        /* Anything may have come: this is one of a process, and this process may end it. */
+        if (syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) < 0)
+                return -errno;
+        box->pidfd = pidfd;
+        box_signal_word(&box->page->init_placed);
+        return 0;
+}
+
+/* Whatever it was told, a report can be made of it. */
+static void make_sense(struct box_page *page)
+{
+        uint64_t now = time_now();
+
+        page->failure.step[sizeof(page->failure.step) - 1] = '\0';
+        page->failure.detail[sizeof(page->failure.detail) - 1] = '\0';
+        if (page->failure.error <= 0 || page->failure.error >= 4096)
+                page->failure.error = EPROTO;
+        page->exec_failed = false;
+        if (page->verdict > BOX_DENIED)
+                page->verdict = BOX_OK;
+        page->ended = MIN(page->ended, now);
+        if (atomic_load(&page->started) > now)
+                atomic_store(&page->started, now);
+        page->usage.ru_utime.tv_sec = MAX(page->usage.ru_utime.tv_sec, 0);
+        page->usage.ru_stime.tv_sec = MAX(page->usage.ru_stime.tv_sec, 0);
+        page->usage.ru_maxrss = MAX(page->usage.ru_maxrss, 0);
+        for (size_t i = 0; i < BOX_TRACES_MAX; i++)
+                page->traces[i].text[BOX_TRACE_TEXT - 1] = '\0';
+}
+
+int box_own_page(struct box *box)
+{
+        struct box_page *own = mmap(NULL, sizeof(*own), PROT_READ | PROT_WRITE,
+                                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+        if (own == MAP_FAILED)
+                return -ENOMEM;
+        memcpy(own, box->page, offsetof(struct box_page, spec));
+        make_sense(own);
+        munmap(box->page, sizeof(*box->page));
+        box->page = own;
         return 0;
 }
 
@@ -331,7 +378,10 @@ static bool named_in(const char *variable, char *const *environment)
 static int fill_environment(struct box *box, const struct box_spec *spec, char **array)
 {
         char *const *plan = box->plan->environment, *const *call = spec->environment;
-        char *ours[] = { spec->result ? (char *)"CALLBOX_RESULT_FD=3" : NULL, NULL };
+        char *ours[] = { spec->zygote   ? (char *)"CALLBOX_FORK_FD=3"
+                         : spec->result ? (char *)"CALLBOX_RESULT_FD=3"
+                                        : NULL,
+                         NULL };
         size_t n = 0;
         int r = 0;
 
@@ -349,7 +399,7 @@ static int fill_block(struct box *box, const struct box_spec *spec)
 {
         struct box_page *page = box->page;
         size_t n = 0, n_variables = count_strings(box->plan->environment) +
-                                    count_strings(spec->environment) + spec->result;
+                                    count_strings(spec->environment) + 1;
         const char *directory = spec->directory ? spec->directory : box->plan->start_directory;
         char **argv, **environment, *place;
         int r;
@@ -408,13 +458,13 @@ int box_start(struct box *box, const struct box_spec *spec, const int fds[BOX_DE
         page->spec.processes = spec->limits.processes;
         page->spec.cpu = spec->limits.cpu;
         page->spec.tty = spec->tty;
-        page->spec.result = spec->result;
+        page->spec.result = spec->result || spec->zygote;
         page->spec.rows = spec->rows;
         page->spec.columns = spec->columns;
         r = descriptor_send(box->start, fds,
-                            spec->tty      ? 0
-                            : spec->result ? BOX_DESCRIPTORS
-                                           : BOX_DESCRIPTORS - 1);
+                            spec->tty           ? 0
+                            : page->spec.result ? BOX_DESCRIPTORS
+                                                : BOX_DESCRIPTORS - 1);
         if (!spec->tty)
                 box->start = base_close(box->start);
         /* A box that failed meanwhile says so on its control socket. */

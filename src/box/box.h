@@ -47,6 +47,8 @@ struct box_spec {
         const char *directory;    /* NULL: the plan's */
         bool tty;
         bool result; /* descriptor 3 is for the result, CALLBOX_RESULT_FD says so */
+        bool zygote; /* it is a socket to the warden (warden/zygote.h), and CALLBOX_FORK_FD says so
+                      */
         unsigned short rows, columns;
         struct policy_limits limits;
 };
@@ -61,6 +63,7 @@ struct box_ends {
         int cgroup;         /* to be born in; -1: the caller's */
         bool unhurried;     /* nobody waits for it: do not take processors from those who work */
         _Atomic bool *used; /* of the net namespace that is lent to it (lend.h); NULL: none is */
+        bool zygote;        /* boxes will be forked from its program (fork.h) */
 };
 
 #define BOX_ENDS_INIT                                                                              \
@@ -76,6 +79,13 @@ int box_open(struct box *box, const struct plan *plan, int page, struct box_ends
 /* Clone init. It builds the box and lets main wait one step before exec. */
 int box_make(const struct plan *plan, const struct box_ends *ends, pid_t *ret_pid, int *ret_pidfd,
              cbx_error *error);
+
+/* A box that is being forked from a zygote: whom it sent back, and that it may go on. */
+int box_adopt(struct box *box, int pidfd);
+
+/* Take what the page says over into memory of the warden's own. Of a box that was forked from a
+ * zygote, nobody can tell who else writes to it. */
+int box_own_page(struct box *box);
 
 /* Both in one, for a box that lives with this process. Its messages come on box->control. */
 int box_prepare(const struct plan *plan, int cgroup_fd, struct box *box, cbx_error *error);

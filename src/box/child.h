@@ -52,6 +52,9 @@ struct child {
         bool still;                   /* init: the last look found nothing new */
         bool unhurried;               /* prepared with nobody waiting for it */
         _Atomic bool *used;           /* set when something may be left in its lent net namespace */
+        bool zygote;                  /* its program is one from which boxes will be forked */
+        bool forked;                  /* this box is: its program runs already (fork.h) */
+        uint64_t mask;                /* signals that a forked program had blocked */
         bool spread;                  /* worth moving main to another processor */
         unsigned long processors[16]; /* that the warden may use */
 };
@@ -105,10 +108,10 @@ static inline int step_failed(struct child *child, const char *step, const char 
 {
         struct box_failure *failure = &child->page->failure;
 
-        if (!failure->step) {
+        if (!failure->step[0]) {
                 failure->error = error;
                 text_copy(failure->detail, sizeof(failure->detail), detail);
-                failure->step = step;
+                text_copy(failure->step, sizeof(failure->step), step);
         }
         return -error;
 }
@@ -116,11 +119,14 @@ static inline int step_failed(struct child *child, const char *step, const char 
 int box_begin(struct child *child); /* identity.c */
 int box_enter_identity(struct child *child);
 int box_become_identity(struct child *child);
-int box_copy_mounts(struct child *child);   /* root.c: what of the host will be shown */
-int box_enter_root(struct child *child);    /* root.c */
-int box_copy_devices(struct child *child);  /* dev.c */
-int box_mount_proc(struct child *child);    /* proc.c */
+int box_copy_mounts(struct child *child);  /* root.c: what of the host will be shown */
+int box_enter_root(struct child *child);   /* root.c */
+int box_copy_devices(struct child *child); /* dev.c */
+int box_new_proc(struct child *child);     /* proc.c */
+int box_mount_proc(struct child *child);
+int box_leave_proc(struct child *child);    /* for boxes that will be forked from this one */
 int box_fill_dev(struct child *child);      /* dev.c */
+int box_refill_dev(struct child *child);    /* what is not shared with the box it was forked from */
 int box_enter_network(struct child *child); /* network.c: main makes it, init joins it */
 int box_join_network(struct child *child);
 int box_set_limits(struct child *child, const struct plan_rlimit *limits, size_t n);
@@ -137,10 +143,14 @@ int root_make(struct child *child, const char *path, bool directory, struct plac
 int root_attach(struct child *child, int tree, const struct place *place);
 int root_new_tmpfs(struct child *child, uint64_t size, const char *mode);
 int root_mount_tmpfs(struct child *child, const char *path, uint64_t size);
+int root_copy_tree(struct child *child, int at, const char *path); /* its mounts, detached */
+int root_add_step(struct child *child, size_t index);
 
 int box_start_main(struct child *child);      /* init.c */
 pid_t box_spawn_main(struct child *child);    /* spawn.c */
-_Noreturn void box_main(struct child *child); /* main.c: from fork to exec */
+_Noreturn void box_main(struct child *child); /* main.c: from fork to exec ... */
+void box_resume(struct child *child);         /* ... or to where a forked program goes on */
+int box_enter_view(struct child *child);      /* fork_view.c: instead of a root of its own */
 _Noreturn void box_init(struct child *child); /* init.c: pid 1's life */
 
 /* place.c: a futex between processes of a box, and which processor they work on */

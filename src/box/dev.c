@@ -69,6 +69,14 @@ static int attach_device(struct child *child, size_t index)
         return r < 0 ? r : root_attach(child, tree, &place);
 }
 
+int box_refill_dev(struct child *child)
+{
+        int r = mount_terminals(child);
+
+        return r < 0 ? r
+                     : root_mount_tmpfs(child, "/dev/shm", child->plan->policy->limits.tmp_size);
+}
+
 int box_fill_dev(struct child *child)
 {
         int r = 0;
@@ -76,9 +84,7 @@ int box_fill_dev(struct child *child)
         for (size_t i = 0; r == 0 && i < n_devices(child); i++)
                 r = attach_device(child, i);
         if (r == 0)
-                r = mount_terminals(child);
-        if (r == 0)
-                r = root_mount_tmpfs(child, "/dev/shm", child->plan->policy->limits.tmp_size);
+                r = box_refill_dev(child);
         for (size_t i = 0; r == 0 && i < ARRAY_SIZE(links); i++)
                 if (symlinkat(links[i].target, child->root, links[i].name) < 0)
                         r = step_failed(child, "make a link", links[i].name, errno);

@@ -54,7 +54,7 @@ static _Noreturn void end(struct child *child, enum box_verdict verdict)
         getrusage(RUSAGE_CHILDREN, &child->page->usage);
         child->page->ended = time_now();
         tell(child,
-             child->page->failure.step && !child->page->exec_failed ? BOX_FAILED : BOX_ENDED);
+             child->page->failure.step[0] && !child->page->exec_failed ? BOX_FAILED : BOX_ENDED);
         /* The kernel may have woken the warden behind this process: let it answer before the
          * namespaces are taken down. */
         sched_yield();
@@ -183,15 +183,15 @@ static int await_main(struct child *child)
 static int release_main(struct child *child)
 {
         _cleanup_fd_ int ruleset = -1;
+        bool notifies = box_fence(FENCE_SYSCALLS) && !child->zygote;
         char byte;
         int r = box_open_ruleset(child, &ruleset);
 
-        if (r == 0 && box_fence(FENCE_SYSCALLS))
+        if (r == 0 && notifies)
                 r = await_main(child);
         if (r < 0)
                 return r;
-        if (box_fence(FENCE_SYSCALLS) &&
-            descriptor_receive(child->pair[0], &child->notifier, 1, &byte) <= 0)
+        if (notifies && descriptor_receive(child->pair[0], &child->notifier, 1, &byte) <= 0)
                 return step_failed(child, "take the notifier from the main process", NULL, EPIPE);
         r = descriptor_send(child->pair[0], &ruleset, ruleset >= 0);
         return r < 0 ? step_failed(child, "release the main process", NULL, -r) : 0;

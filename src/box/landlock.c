@@ -58,7 +58,8 @@ static int allow_writable(struct child *child, int ruleset)
         return r;
 }
 
-/* Made by init, which sees the finished root; -1 where the kernel has no Landlock. */
+/* Made by init, which sees the finished root; -1 where the kernel has no Landlock. A zygote goes
+ * without: nothing can be mounted in a Landlock domain, nor in what is forked from it. */
 int box_open_ruleset(struct child *child, int *ret)
 {
         int abi = child->plan->landlock_abi, r;
@@ -71,7 +72,7 @@ int box_open_ruleset(struct child *child, int *ret)
                                  : offsetof(struct ll_ruleset_attr, handled_access_net);
         _cleanup_fd_ int ruleset = -1;
 
-        if (abi == 0 || !box_fence(FENCE_LANDLOCK) || !box_fence(FENCE_ROOT))
+        if (abi == 0 || child->zygote || !box_fence(FENCE_LANDLOCK) || !box_fence(FENCE_ROOT))
                 return 0;
         ruleset = (int)syscall(SYS_landlock_create_ruleset, &attr, size, 0);
         if (ruleset < 0)

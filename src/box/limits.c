@@ -23,7 +23,12 @@ int box_set_limits(struct child *child, const struct plan_rlimit *limits, size_t
 {
         int r = 0;
 
-        for (size_t i = 0; r == 0 && i < n; i++)
-                r = lower(child, limits[i].resource, limits[i].value);
+        for (size_t i = 0; r == 0 && i < n; i++) {
+                int resource = limits[i].resource;
+
+                /* What counts for each box that is forked from a zygote is not for it to keep. */
+                if (!child->zygote || (resource != RLIMIT_NPROC && resource != RLIMIT_CPU))
+                        r = lower(child, resource, limits[i].value);
+        }
         return r;
 }

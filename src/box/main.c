@@ -5,6 +5,8 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -21,11 +23,9 @@ static void reset_signals(void)
                 signal_default(n);
 }
 
-static void unblock_signals(void)
+static void set_mask(uint64_t mask)
 {
-        uint64_t none = 0;
-
-        syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof(none));
+        syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof(mask));
 }
 
 /* They came in ascending order above the standard ones, so none is overwritten before its turn. */
@@ -145,33 +145,17 @@ static int enter(struct child *child)
         return r == 0 ? enter_root(child) : r;
 }
 
-_Noreturn void box_main(struct child *child)
+/* Take up the call: its descriptors, its limits, its directory. */
+static int take_call(struct child *child)
 {
-        int fds[BOX_DESCRIPTORS] = { -1, -1, -1, -1 }, r = 0;
+        int fds[BOX_DESCRIPTORS] = { -1, -1, -1, -1 }, r;
         char byte;
-
-        child->pair[0] = base_close(child->pair[0]);
-        child->warden = base_close(child->warden); /* init watches it for both */
-        child->ids = -1;
-        if (box_fence(FENCE_DESCRIPTORS))
-                r = descriptor_keep(3, (int[]){ child->pair[1], child->start, child->host_proc },
-                                    3);
-        if (r < 0)
-                r = step_failed(child, "close descriptors", NULL, -r);
-        reset_signals();
-        if (r == 0)
-                r = box_await_place(child, &child->page->main_placed);
-        if (r == 0)
-                r = enter(child);
-        if (r < 0)
-                syscall(SYS_exit_group, 1);
-        child->pair[1] = base_close(child->pair[1]);
 
         r = descriptor_receive(child->start, fds, BOX_DESCRIPTORS, &byte);
         if (r < 0)
-                step_failed(child, "take the call", NULL, -r);
-        if (r <= 0) /* 0: there will be none */
-                syscall(SYS_exit_group, 1);
+                return step_failed(child, "take the call", NULL, -r);
+        if (r == 0) /* there will be none */
+                return -EPIPE;
         r = 0;
         if (child->page->spec.tty)
                 r = open_terminal(child, fds);
@@ -184,12 +168,60 @@ _Noreturn void box_main(struct child *child)
         if (r == 0 && syscall(SYS_chdir, child->page->spec.directory) < 0)
                 r = step_failed(child, "enter the start directory", child->page->spec.directory,
                                 errno);
+        return r;
+}
+
+/* All that comes before the program; returns only when it may go on. */
+static void enter_main(struct child *child)
+{
+        int r = 0;
+
+        child->pair[0] = base_close(child->pair[0]);
+        child->warden = base_close(child->warden); /* init watches it for both */
+        child->ids = -1;
+        if (box_fence(FENCE_DESCRIPTORS))
+                r = descriptor_keep(3, (int[]){ child->pair[1], child->start, child->host_proc },
+                                    3);
+        if (r < 0)
+                r = step_failed(child, "close descriptors", NULL, -r);
+        if (!child->forked)
+                reset_signals();
+        if (r == 0)
+                r = box_await_place(child, &child->page->main_placed);
+        if (r == 0)
+                r = enter(child);
         if (r == 0) {
-                unblock_signals();
-                r = execute(child);
-                child->page->exec_failed = true;
-                step_failed(child, "execute", child->page->spec.argv[0], r);
+                child->pair[1] = base_close(child->pair[1]);
+                r = take_call(child);
         }
+        if (r < 0)
+                syscall(SYS_exit_group, 1);
+}
+
+_Noreturn void box_main(struct child *child)
+{
+        int r;
+
+        enter_main(child);
+        set_mask(0);
+        r = execute(child);
+        child->page->exec_failed = true;
+        step_failed(child, "execute", child->page->spec.argv[0], r);
         syscall(SYS_exit_group, 1);
         __builtin_unreachable();
+}
+
+/* The program goes on where it was forked. What it shares with init and the warden, it must not. */
+void box_resume(struct child *child)
+{
+        struct box_page *page = child->page;
+
+        enter_main(child);
+        atomic_store(&page->started, time_now());
+        /* After exec this would be so by itself. */
+        if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0 || munmap(page, sizeof(*page)) < 0)
+                syscall(SYS_exit_group, 1);
+        child->page = NULL;
+        signal_default(SIGCHLD);
+        set_mask(child->mask);
 }

@@ -50,6 +50,8 @@ int box_enter_network(struct child *child)
         _cleanup_fd_ int made = -1;
         int r = 0;
 
+        if (child->forked) /* into a net namespace and with the name of a box */
+                return network == POLICY_NETWORK_LOOPBACK ? raise_loopback(child) : 0;
         if (box_fence(FENCE_UTS) && sethostname(name, sizeof(name) - 1) < 0)
                 return step_failed(child, "set the host name", NULL, errno);
         if (child->used)
@@ -74,7 +76,7 @@ int box_join_network(struct child *child)
         _cleanup_fd_ int network = -1;
         char byte;
 
-        if (child->used) /* both were born in it */
+        if (child->used || child->forked) /* both were born in it */
                 return 0;
         if (descriptor_receive(child->pair[0], &network, 1, &byte) <= 0)
                 return step_failed(child, "meet the main process", NULL, EPIPE);

@@ -21,13 +21,12 @@
 #define BOX_TRACE_TEXT 240
 #define BOX_BLOCK_SIZE (1024 * 1024)
 
-/* Why init ended the call by itself. */
+/* Why init ended the call by itself. The last one is the largest. */
 enum box_verdict { BOX_OK, BOX_MEMORY, BOX_CPU, BOX_PIDS, BOX_DENIED };
 
-/* A step of the set-up that failed. The texts of `step` are constants of the program, which the
- * box shares with the warden, so the pointer means the same in both. */
+/* A step of the set-up that failed; the step is empty where none has. */
 struct box_failure {
-        const char *step;
+        char step[48];
         int error;
         char detail[256];
 };

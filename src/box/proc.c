@@ -28,7 +28,8 @@ static const char *const masked_from_root[] = {
 };
 
 /* Limits that a box's user namespace has for itself. The first one is a second fence: without
- * user namespaces there is no way back to capabilities. */
+ * user namespaces there is no way back to capabilities. A box that others are forked from needs
+ * one for each of them, and what they may have of the rest. */
 static const struct {
         const char *path, *value;
 } namespace_limits[] = {
@@ -39,7 +40,7 @@ static const struct {
 
 static int set_namespace_limits(struct child *child)
 {
-        for (size_t i = 0; i < ARRAY_SIZE(namespace_limits); i++) {
+        for (size_t i = 0; !child->zygote && i < ARRAY_SIZE(namespace_limits); i++) {
                 _cleanup_fd_ int fd =
                         openat(child->proc, namespace_limits[i].path, O_WRONLY | O_CLOEXEC);
 
@@ -85,15 +86,15 @@ static int mask_all(struct child *child, const struct place *file, const struct 
         return r;
 }
 
-/* Something empty of each kind is made in /run, copied over what is masked, and taken away. */
+/* Something empty of each kind is made in /dev/shm, copied over what is masked, and taken away. */
 static int mask_proc(struct child *child)
 {
         struct place file = { -1, "", false }, directory = { -1, "", false };
         int r;
 
-        r = root_make(child, "/run/.file", false, &file);
+        r = root_make(child, "/dev/shm/.file", false, &file);
         if (r == 0)
-                r = root_make(child, "/run/.directory", true, &directory);
+                r = root_make(child, "/dev/shm/.directory", true, &directory);
         if (r < 0)
                 return r;
         if (fchmodat(file.parent, file.name, 0, 0) < 0 ||
@@ -108,7 +109,7 @@ static int mask_proc(struct child *child)
         return 0;
 }
 
-static int new_proc(struct child *child)
+int box_new_proc(struct child *child)
 {
         _cleanup_fd_ int fs = -1;
         int proc;
@@ -133,7 +134,8 @@ int box_mount_proc(struct child *child)
         struct place place = { AT_FDCWD, "/proc", false };
         int r = 0;
 
-        child->proc = new_proc(child);
+        if (child->proc < 0)
+                child->proc = box_new_proc(child);
         if (child->proc < 0)
                 return child->proc;
         if (box_fence(FENCE_ROOT))
@@ -151,4 +153,33 @@ int box_mount_proc(struct child *child)
                     sizeof(attr)) < 0)
                 return step_failed(child, "make /proc read-only", NULL, errno);
         return 0;
+}
+
+/*
+ * The kernel gives a user namespace a /proc only where it sees a whole one already, and the box's
+ * own is neither whole nor writable. So another is left for the boxes that will be forked, with
+ * nothing mounted over any part of it, but in a directory that is covered: no path leads there.
+ */
+int box_leave_proc(struct child *child)
+{
+        _cleanup_fd_ int proc = box_new_proc(child), cover = -1;
+        struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY };
+        struct place place;
+        int r;
+
+        if (proc < 0)
+                return proc;
+        r = root_make(child, "/run/.forks/proc", true, &place);
+        if (r == 0)
+                r = root_attach(child, proc, &place);
+        if (r == 0)
+                r = root_find(child, "/run/.forks", &place);
+        if (r < 0)
+                return r;
+        cover = root_new_tmpfs(child, 4096, "0");
+        if (cover < 0)
+                return cover;
+        if (syscall(SYS_mount_setattr, cover, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
+                return step_failed(child, "cover /proc", NULL, errno);
+        return root_attach(child, cover, &place);
 }

@@ -180,21 +180,27 @@ int root_attach(struct child *child, int tree, const struct place *place)
         return 0;
 }
 
-/* A detached copy of a part of the host's tree, opened from inside the new mount namespace. */
+/* A detached copy of mounts, made inside the new mount namespace. */
+int root_copy_tree(struct child *child, int at, const char *path)
+{
+        int tree = (int)syscall(SYS_open_tree, at, path,
+                                OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_EMPTY_PATH);
+
+        return tree < 0 ? step_failed(child, "copy the mounts of", path, errno) : tree;
+}
+
+/* A part of the host's tree. */
 static int open_host_tree(struct child *child, const struct plan_step *step)
 {
         _cleanup_fd_ int source = open(step->source, O_PATH | O_CLOEXEC | O_NOFOLLOW);
         struct stat st;
-        int tree;
 
         if (source < 0 || fstat(source, &st) < 0)
                 return step_failed(child, "open", step->source, errno);
         /* The plan resolved this path once; anything else in its place is refused. */
         if (st.st_dev != step->device || st.st_ino != step->inode)
                 return step_failed(child, "open what the plan resolved", step->source, ESTALE);
-        tree = (int)syscall(SYS_open_tree, source, "",
-                            OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_EMPTY_PATH);
-        return tree < 0 ? step_failed(child, "copy the mounts of", step->source, errno) : tree;
+        return root_copy_tree(child, source, "");
 }
 
 static int add_tree(struct child *child, size_t index)
@@ -333,7 +339,7 @@ static int seal_hidden(struct child *child)
         return 0;
 }
 
-static int add_step(struct child *child, size_t index)
+int root_add_step(struct child *child, size_t index)
 {
         const struct plan_step *step = &child->plan->steps[index];
         struct place place;
@@ -405,13 +411,15 @@ int box_enter_root(struct child *child)
         if (syscall(SYS_move_mount, child->root, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH) < 0)
                 return step_failed(child, "attach the new root", NULL, errno);
         for (size_t i = 0; r == 0 && i < child->plan->n_steps; i++)
-                r = add_step(child, i);
+                r = root_add_step(child, i);
         if (r == 0)
                 r = box_fill_dev(child);
         if (r == 0)
                 r = seal_hidden(child);
         if (r == 0)
                 r = box_mount_proc(child);
+        if (r == 0 && child->zygote)
+                r = box_leave_proc(child);
         child->parent.fd = base_close(child->parent.fd);
         return r == 0 ? leave_host(child) : r;
 }

@@ -83,7 +83,8 @@ static struct client_how how_of(const cbx_spec *spec, const struct wire_spec *as
                         (struct wire_program){ .argv = asked->argv,
                                                .environment = asked->environment,
                                                .directory = asked->directory,
-                                               .result = asked->result_mode != CBX_NO_RESULT };
+                                               .result = asked->result_mode != CBX_NO_RESULT,
+                                               .forks = spec->warm == CBX_WARM_FORKED };
         return how;
 }
 

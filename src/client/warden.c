@@ -271,7 +271,8 @@ static uint64_t hash_program(uint64_t hash, const struct wire_program *program)
         hash = hash_texts(hash, program->environment);
         if (program->directory)
                 hash = hash_bytes(hash, program->directory, strlen(program->directory) + 1);
-        return hash_bytes(hash, program->result ? "r" : "p", 1);
+        hash = hash_bytes(hash, program->result ? "r" : "p", 1);
+        return hash_bytes(hash, program->forks ? "f" : "s", 1);
 }
 
 /* What a plan depends on besides the policy: the caller's directory, the part of his environment

@@ -18,7 +18,7 @@ static int print_filter(const char *name, unsigned variant)
         ssize_t size;
         int fd, r;
 
-        context = seccomp_init(SCMP_ACT_NOTIFY);
+        context = seccomp_init(syscalls_default(variant));
         fd = memfd_create("filter", 0);
         if (!context || fd < 0)
                 return -ENOMEM;
@@ -86,6 +86,7 @@ int main(void)
                 { "syscalls_lent_shown_filter", SYSCALLS_LENT | SYSCALLS_SOCKETS },
                 { "syscalls_lent_guarded_filter",
                   SYSCALLS_LENT | SYSCALLS_SOCKETS | SYSCALLS_GUARDED },
+                { "syscalls_zygote_filter", SYSCALLS_ZYGOTE },
         };
 
         printf("/* Written by gen_filter; see syscalls_table.h. */\n"

@@ -42,6 +42,7 @@ struct plan *plan_free(struct plan *plan)
         free(plan->warnings);
         free(plan->start_directory);
         free(plan->filter_own);
+        free(plan->zygote_filter_own);
         free(plan->denied);
         cbx_policy_unref((cbx_policy *)plan->policy);
         free(plan);
@@ -368,6 +369,9 @@ int plan_compile(cbx_policy *policy, const struct plan_options *options, cbx_err
                   (plan->explain ? SYSCALLS_EXPLAIN : 0U) | (plan->lends ? SYSCALLS_LENT : 0U);
         r = syscalls_compile(policy, variant, error, &plan->filter, &plan->filter_length,
                              &plan->filter_own);
+        if (r == 0 && options->zygote)
+                r = syscalls_compile(policy, SYSCALLS_ZYGOTE, error, &plan->zygote_filter,
+                                     &plan->zygote_filter_length, &plan->zygote_filter_own);
         if (r < 0)
                 return r;
         r = list_denied(plan);

@@ -97,7 +97,11 @@ struct plan {
         const struct sock_filter *filter;
         unsigned short filter_length;
         struct sock_filter *filter_own; /* where it was compiled for this policy alone */
-        int landlock_abi;               /* 0: the kernel has none */
+        /* The same, for a zygote from which such boxes are forked: where that is asked for. */
+        const struct sock_filter *zygote_filter;
+        unsigned short zygote_filter_length;
+        struct sock_filter *zygote_filter_own;
+        int landlock_abi; /* 0: the kernel has none */
         char *wipe;
         size_t wipe_length;
         char **warnings; /* NULL-terminated; shown in the report */
@@ -110,6 +114,7 @@ struct plan_options {
         bool explain;          /* record refused paths and connections */
         bool tty;              /* calls may have a terminal of their own */
         bool lends;            /* boxes without a network may be lent one (box/lend.h) */
+        bool zygote;           /* boxes may be forked from a zygote (box/fork.h) */
         const char *directory; /* where relative paths start; NULL: the current directory */
         char **environment;    /* the caller's */
         const char *pass_all;  /* unfenced test build only */

@@ -11,10 +11,17 @@
 #include "policy/json_read.h"
 #include "policy/syscalls.h"
 
-static bool is_default(const cbx_policy *policy)
+/* What a policy denies is not for a zygote to keep, but for the boxes that are forked from it. */
+static char *const *denied(const cbx_policy *policy, unsigned variant)
 {
-        return (!policy->syscalls_allow || !policy->syscalls_allow[0]) &&
-               (!policy->syscalls_deny || !policy->syscalls_deny[0]);
+        return variant & SYSCALLS_ZYGOTE ? NULL : policy->syscalls_deny;
+}
+
+static bool is_default(const cbx_policy *policy, unsigned variant)
+{
+        char *const *deny = denied(policy, variant);
+
+        return (!policy->syscalls_allow || !policy->syscalls_allow[0]) && (!deny || !deny[0]);
 }
 
 static int export_filter(scmp_filter_ctx context, struct sock_filter **ret, unsigned short *ret_n)
@@ -59,6 +66,7 @@ static const struct {
           ARRAY_SIZE(syscalls_lent_shown_filter) },
         { SYSCALLS_LENT | SYSCALLS_SOCKETS | SYSCALLS_GUARDED, syscalls_lent_guarded_filter,
           ARRAY_SIZE(syscalls_lent_guarded_filter) },
+        { SYSCALLS_ZYGOTE, syscalls_zygote_filter, ARRAY_SIZE(syscalls_zygote_filter) },
 };
 
 /* Refuse a name that nobody knows, with the one that was probably meant. */
@@ -95,7 +103,7 @@ int syscalls_compile(const cbx_policy *policy, unsigned variant, cbx_error *erro
         scmp_filter_ctx context;
         int r;
 
-        for (size_t i = 0; is_default(policy) && i < ARRAY_SIZE(ready); i++)
+        for (size_t i = 0; is_default(policy, variant) && i < ARRAY_SIZE(ready); i++)
                 if (ready[i].variant == variant) {
                         *ret_filter = ready[i].filter;
                         *ret_length = ready[i].length;
@@ -106,10 +114,11 @@ int syscalls_compile(const cbx_policy *policy, unsigned variant, cbx_error *erro
                 r = check_names(policy->syscalls_allow, "allow", error);
         if (r < 0)
                 return r;
-        context = seccomp_init(SCMP_ACT_NOTIFY);
+        context = seccomp_init(syscalls_default(variant));
         if (!context)
                 return error_oom(error);
-        r = syscalls_build(context, variant, policy->syscalls_allow, policy->syscalls_deny, error);
+        r = syscalls_build(context, variant, policy->syscalls_allow, denied(policy, variant),
+                           error);
         if (r == 0) {
                 r = export_filter(context, ret_own, ret_length);
                 if (r < 0)
@@ -123,18 +132,6 @@ int syscalls_compile(const cbx_policy *policy, unsigned variant, cbx_error *erro
 }
 
 #define X32_BIT 0x40000000
-
-int syscalls_errno(uint32_t arch, int number)
-{
-        if (arch != AUDIT_ARCH_X86_64 || (number & X32_BIT))
-                return ENOSYS;
-        if (number == SYS_socket)
-                return EAFNOSUPPORT;
-        for (size_t i = 0; i < ARRAY_SIZE(syscalls_known); i++)
-                if (syscalls_known[i] == number)
-                        return EPERM;
-        return ENOSYS;
-}
 
 void syscalls_name(uint32_t arch, int number, char *ret, size_t room)
 {

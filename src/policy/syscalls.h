@@ -17,7 +17,11 @@ enum syscalls_variant {
         SYSCALLS_SOCKETS = 1 << 1, /* connecting goes to init */
         SYSCALLS_EXPLAIN = 1 << 2, /* ... and so do calls that look up paths */
         SYSCALLS_LENT = 1 << 3,    /* making sockets that are not local goes to init */
+        SYSCALLS_ZYGOTE = 1 << 4,  /* boxes are forked from it; alone */
 };
+
+/* The namespaces of a box that is forked from a zygote; and of its network, where it has one. */
+#define SYSCALLS_FORK_FLAGS (CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC)
 
 /* The filter for a policy. The default policy's were compiled when callbox was built and cost
  * nothing; others are compiled here. `ret_own` is set when the caller has to free the bytes. */
@@ -25,14 +29,16 @@ int syscalls_compile(const cbx_policy *policy, unsigned variant, cbx_error *erro
                      const struct sock_filter **ret_filter, unsigned short *ret_length,
                      struct sock_filter **ret_own);
 
-/* Fill a libseccomp context: used by the above and by the build-time generator. */
+/* Fill a libseccomp context: used by the above and by the build-time generator. What none of its
+ * rules speaks of is answered by `syscalls_default`. */
 int syscalls_build(scmp_filter_ctx context, unsigned variant, char *const *allow, char *const *deny,
                    cbx_error *error);
+uint32_t syscalls_default(unsigned variant);
 
 /* Make a filter that libseccomp has compiled shorter, or leave it as it is (syscalls_compact.c). */
 void syscalls_compact(struct sock_filter *filter, unsigned short *length);
 
-/* What a refused call is answered with. Async-signal-safe. */
+/* What a refused call is answered with (syscalls_errno.c). Async-signal-safe. */
 int syscalls_errno(uint32_t arch, int number);
 
 /* The name of a call, "i386:socketcall" for a foreign one, "#500" for an unknown one. */

@@ -48,6 +48,14 @@ static bool in_table(const char *name, const char *const *table, size_t length)
         return false;
 }
 
+/* A zygote has nobody to ask: there is one listener at most in a chain of filters, and that is the
+ * one of a forked box. Without a tracer, of which there is none, this is ENOSYS; and where the
+ * filter of a box that was forked asks its init, that goes first. */
+uint32_t syscalls_default(unsigned variant)
+{
+        return variant & SYSCALLS_ZYGOTE ? SCMP_ACT_TRACE(0) : SCMP_ACT_NOTIFY;
+}
+
 struct rules {
         scmp_filter_ctx context;
         unsigned variant;
@@ -224,6 +232,27 @@ static int add_opening(struct rules *rules)
         return r;
 }
 
+/* What a process needs to fork a box: new namespaces of the one kind, and what builds the view that
+ * the box has (box/fork_view.c). Without user namespaces of its own it could do nothing with them.
+ */
+static int add_forking(struct rules *rules)
+{
+        static const char *const building[] = { "fsopen",      "fsconfig",        "fsmount",
+                                                "move_mount",  "open_tree",       "mount_setattr",
+                                                "pidfd_getfd", "process_vm_readv" };
+        static const scmp_datum_t kinds[] = { SYSCALLS_FORK_FLAGS,
+                                              SYSCALLS_FORK_FLAGS | CLONE_NEWNET };
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < ARRAY_SIZE(building); i++)
+                r = add_rule(rules, SCMP_ACT_ALLOW, building[i], 0, NULL);
+        for (size_t i = 0; r == 0 && i < ARRAY_SIZE(kinds); i++)
+                r = add_rule(rules, SCMP_ACT_ALLOW, "clone", 1,
+                             &SCMP_A0(SCMP_CMP_MASKED_EQ, NAMESPACE_FLAGS | CLONE_THREAD,
+                                      kinds[i]));
+        return r;
+}
+
 /* Calls that the policy names; refused are those that would not work. */
 static int add_named(struct rules *rules)
 {
@@ -263,7 +292,7 @@ int syscalls_build(scmp_filter_ctx context, unsigned variant, char *const *allow
         int r;
 
         /* A foreign entry (32-bit, x32) goes to init as well, which refuses it by name. */
-        r = seccomp_attr_set(context, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_NOTIFY);
+        r = seccomp_attr_set(context, SCMP_FLTATR_ACT_BADARCH, syscalls_default(variant));
         if (r == 0)
                 r = seccomp_attr_set(context, SCMP_FLTATR_CTL_OPTIMIZE, 2);
         if (r < 0)
@@ -277,5 +306,7 @@ int syscalls_build(scmp_filter_ctx context, unsigned variant, char *const *allow
                 r = add_modes(&rules);
         if (r == 0)
                 r = add_conditional(&rules);
+        if (r == 0 && (variant & SYSCALLS_ZYGOTE))
+                r = add_forking(&rules);
         return r == 0 ? add_opening(&rules) : r;
 }

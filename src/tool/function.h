@@ -31,6 +31,7 @@ struct function {
         char **files;                   /* host files that the program needs to start */
         char **argv;                    /* of a server that a manifest names; NULL: one of ours */
         char *line;                     /* what that one is told of the function */
+        bool forks;                     /* it forks itself for each call */
 };
 
 /* main has called cbx_serve_functions, so that this program can be started again. */

@@ -203,8 +203,10 @@ static int read_word(json_t *value, const struct json_place *at, cbx_error *erro
 static int read_server(struct run_reader *reader)
 {
         struct json_place server = { .parent = &run_place, .key = "server" },
-                          place = { .parent = &run_place, .key = "function" };
+                          place = { .parent = &run_place, .key = "function" },
+                          forks = { .parent = &run_place, .key = "forks" };
         struct function *function = &reader->tool->function;
+        json_t *fork = json_object_get(reader->run, "forks");
         json_t *list = json_object_get(reader->run, "server");
         const char *line = json_string_value(json_object_get(reader->run, "function"));
         cbx_error error = CBX_ERROR_INIT;
@@ -216,6 +218,8 @@ static int read_server(struct run_reader *reader)
                            : -ENOMEM;
         if (r == 0 && (!function->argv[0] || !function->argv[0][0]))
                 r = json_refuse(&server, &error, "must begin with a program");
+        if (r == 0 && fork)
+                r = json_read_bool(fork, &forks, &error, &function->forks);
         if (r < 0)
                 return r == -ENOMEM ? r : note(reader, &error);
         if (!line || !line[0] || strchr(line, '\n')) {
@@ -236,7 +240,7 @@ int manifest_read_run(json_t *run, const struct tool_origin *origin, struct tool
                 { { "command", "arguments", "output", "success" }, read_command },
                 { { "shell", "parameters", "arguments", "output", "success" }, read_shell },
                 { { "object", "function" }, read_object },
-                { { "server", "function" }, read_server },
+                { { "server", "function", "forks" }, read_server },
         };
         struct run_reader reader = { run, origin, tool, mistakes };
         cbx_error error = CBX_ERROR_INIT;

@@ -347,7 +347,7 @@ static int start(cbx_toolbox *toolbox, struct tool *tool, struct request *reques
         spec->input = request->input.data;
         spec->input_length = request->input.length;
         if (tool->kind == TOOL_FUNCTION) {
-                spec->warm = 1;
+                spec->warm = tool->function.forks ? CBX_WARM_FORKED : CBX_WARM_STARTED;
                 spec->result_mode = live ? CBX_RESULT_EVENTS : CBX_RESULT;
         } else {
                 spec->result_mode = CBX_NO_RESULT;

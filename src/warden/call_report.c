@@ -45,7 +45,7 @@ static void judge(struct call *call, const struct cgroup_usage *usage)
         if (call->gave_in || (call->forced && call->forced_reason != REASON_SETUP &&
                               call->forced_reason != REASON_MAX_ && page->ended == 0)) {
                 report->reason = call->forced_reason;
-        } else if (page->failure.step) {
+        } else if (page->failure.step[0]) {
                 judge_failure(call);
         } else if (call->forced && call->forced_reason == REASON_SETUP) {
                 report->reason = REASON_SETUP;
@@ -69,10 +69,14 @@ static void judge(struct call *call, const struct cgroup_usage *usage)
 void call_write_report(struct call *call)
 {
         struct report *report = call->report;
-        struct box_page *page = call->box.box.page;
-        uint64_t started = atomic_load(&page->started);
         struct cgroup_usage usage;
+        struct box_page *page;
+        uint64_t started;
 
+        if (call->box.zygote && box_own_page(&call->box.box) < 0)
+                report_warn(report, "out of memory while the report was written");
+        page = call->box.box.page;
+        started = atomic_load(&page->started);
         cgroup_read(&call->box.cgroup, &usage);
         judge(call, &usage);
         if (page->ended == 0 && started) /* killed before it could say so itself */

@@ -214,6 +214,26 @@ int cgroup_open(struct cgroup *cgroup, const struct cgroup_parent *parent,
         return r;
 }
 
+int cgroup_adopt(const struct cgroup *cgroup, int pidfd)
+{
+        _cleanup_free_ char *text = NULL;
+        char path[64];
+        const char *pid;
+        size_t length;
+        int r;
+
+        if (cgroup->fd < 0)
+                return 0;
+        snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", pidfd);
+        r = file_read(AT_FDCWD, path, 4 * KIB, &text, &length);
+        if (r < 0)
+                return r;
+        pid = strstr(text, "\nPid:\t");
+        if (!pid || atoi(pid + 6) <= 0)
+                return -ESRCH;
+        return write_number(cgroup->fd, "cgroup.procs", strtoull(pid + 6, NULL, 10));
+}
+
 /* The number after "key " in a file of such lines. */
 static uint64_t read_key(int group, const char *name, const char *key)
 {

@@ -46,6 +46,9 @@ void cgroup_parent_close(struct cgroup_parent *parent);
 int cgroup_open(struct cgroup *cgroup, const struct cgroup_parent *parent,
                 const struct policy_limits *limits, cbx_error *error);
 
+/* Move a process into it, one that has no children yet. Nothing where there is none. */
+int cgroup_adopt(const struct cgroup *cgroup, int pidfd);
+
 /* Set limits anew, for a call that may use less than the group was made for. */
 int cgroup_set_limits(const struct cgroup *cgroup, const struct policy_limits *limits,
                       cbx_error *error);

@@ -13,6 +13,7 @@
 
 #include "box/descriptor.h"
 #include "box/lend.h"
+#include "warden/fork_plan.h"
 
 /* ---- A maker ---- */
 
@@ -27,6 +28,8 @@ struct maker {
 
 static void pack_plan(struct pack *pack, const struct plan *plan)
 {
+        _cleanup_pack_ struct pack forks = PACK_INIT;
+
         pack_number(pack, 0);
         pack_number(pack, plan->privileged);
         pack_number(pack, plan->host_uid);
@@ -48,6 +51,10 @@ static void pack_plan(struct pack *pack, const struct plan *plan)
                 pack_number(pack, plan->facts[i].inode);
                 pack_number(pack, plan->facts[i].born);
         }
+        if (plan->zygote_filter)
+                fork_plan_pack(&forks, plan);
+        pack->failed |= forks.failed;
+        pack_bytes(pack, forks.buffer.data, forks.buffer.length);
 }
 
 /* Compile the plan and tell the warden. Returns false when there is none. */
@@ -64,7 +71,7 @@ static bool make_plan(struct maker *maker)
         return wire_send_packed(maker->socket, WIRE_PLAN, &pack, NULL, 0, 0) == 0 && maker->plan;
 }
 
-static int make_box(struct maker *maker, int cgroup, struct box *box, int *ret_page,
+static int make_box(struct maker *maker, int cgroup, bool zygote, struct box *box, int *ret_page,
                     cbx_error *error)
 {
         struct box_ends ends = BOX_ENDS_INIT;
@@ -78,9 +85,10 @@ static int make_box(struct maker *maker, int cgroup, struct box *box, int *ret_p
         ends.warden = maker->warden;
         ends.cgroup = cgroup;
         ends.unhurried = true;
+        ends.zygote = zygote;
         r = box_open(box, maker->plan, page, &ends, error);
         if (r == 0) {
-                if (maker->plan->lends)
+                if (maker->plan->lends && !zygote) /* nobody would see what is left in it */
                         ends.used = lender_enter(&maker->lender);
                 r = box_make(maker->plan, &ends, &pid, &box->pidfd, error);
                 lender_leave(&maker->lender, r == 0 ? pid : -1);
@@ -91,7 +99,7 @@ static int make_box(struct maker *maker, int cgroup, struct box *box, int *ret_p
         return r;
 }
 
-static bool serve(struct maker *maker, int cgroup, bool lost)
+static bool serve(struct maker *maker, const struct wire_message *order)
 {
         _cleanup_pack_ struct pack pack = PACK_INIT;
         cbx_error error = CBX_ERROR_INIT;
@@ -102,10 +110,10 @@ static bool serve(struct maker *maker, int cgroup, bool lost)
         /* What a path led to when the plan was made may have been replaced since. */
         if (!plan_is_current(maker->plan) && !make_plan(maker))
                 return false;
-        if (lost) /* never outside the group that was made for it */
+        if (order->lost) /* never outside the group that was made for it */
                 r = error_set(&error, -EMFILE, "cgroup", "a maker has no descriptors left");
         else
-                r = make_box(maker, cgroup, &box, &page, &error);
+                r = make_box(maker, order->fds[0], order->length > 0, &box, &page, &error);
         if (r < 0) {
                 wire_pack_error(&pack, &error);
                 r = wire_send_packed(maker->socket, WIRE_BOX, &pack, NULL, 0, 0);
@@ -135,7 +143,8 @@ static _Noreturn void maker_main(struct maker *maker, const struct wire_policy *
         (void)sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){ 0 });
         maker->options = (struct plan_options){ .explain = policy->explain,
                                                 .directory = policy->directory,
-                                                .environment = policy->environment };
+                                                .environment = policy->environment,
+                                                .zygote = policy->program.forks };
         on = cbx_policy_parse(policy->text, policy->length, &maker->policy, &error) == 0;
         if (on)
                 maker->options.lends = maker->policy->network == POLICY_NETWORK_NONE &&
@@ -145,7 +154,7 @@ static _Noreturn void maker_main(struct maker *maker, const struct wire_policy *
                 _cleanup_message_ struct wire_message message = WIRE_MESSAGE_INIT;
 
                 on = wire_receive(maker->socket, &room, WIRE_REQUEST_MAX, 0, &message) > 0 &&
-                     message.type == WIRE_MAKE && serve(maker, message.fds[0], message.lost);
+                     message.type == WIRE_MAKE && serve(maker, &message);
         }
         _exit(0);
 }
@@ -271,8 +280,10 @@ static void maker_plan_unrefp(struct maker_plan **plan)
 }
 
 /* The numbers are a maker's own, not a stranger's: what is checked is only that they are whole. */
-static int unpack_plan(struct unpack *unpack, struct plan *plan)
+static int unpack_plan(struct unpack *unpack, struct maker_plan *ret)
 {
+        struct plan *plan = &ret->plan;
+
         plan->privileged = unpack_number(unpack);
         plan->host_uid = (uid_t)unpack_number(unpack);
         plan->host_gid = (gid_t)unpack_number(unpack);
@@ -297,6 +308,7 @@ static int unpack_plan(struct unpack *unpack, struct plan *plan)
                 plan->facts[i].inode = unpack_number(unpack);
                 plan->facts[i].born = unpack_number(unpack);
         }
+        ret->forks = unpack_bytes(unpack, &ret->forks_length);
         plan->n_rlimits = plan_rlimits(&plan->policy->limits, plan->rlimits);
         if (!plan->guards || !plan->facts)
                 return -ENOMEM;
@@ -324,7 +336,7 @@ int maker_unpack_plan(struct wire_message *message, cbx_policy *policy, cbx_erro
                 unpack = (struct unpack)UNPACK_INIT(plan->body, message->length);
                 return unpack_error(&unpack, error);
         }
-        r = unpack_plan(&unpack, &plan->plan);
+        r = unpack_plan(&unpack, plan);
         if (r < 0)
                 return error_set(error, r, "", "cannot take a plan from its maker: %s",
                                  strerror(-r));

@@ -31,8 +31,8 @@ int nursery_ask(int nursery, const struct wire_policy *policy, int socket);
  * What a maker says:
  *   WIRE_PLAN, first of all, and again when the host has changed: what the warden has to know of
  *     the plan, or the error that it met with; then it is gone
- *   WIRE_BOX, for each WIRE_MAKE (which may carry a control group): the box's descriptors, or an
- *     error
+ *   WIRE_BOX, for each WIRE_MAKE (which may carry a control group, and says whether the box is
+ *     for a zygote): the box's descriptors, or an error
  */
 enum { MAKER_PIDFD, MAKER_CONTROL, MAKER_START, MAKER_PAGE };
 
@@ -41,7 +41,9 @@ enum { MAKER_PIDFD, MAKER_CONTROL, MAKER_START, MAKER_PAGE };
 struct maker_plan {
         struct plan plan;
         unsigned refs;
-        char *body; /* what the plan points into */
+        char *body;        /* what the plan points into */
+        const char *forks; /* what a zygote has to know (fork_plan.h) */
+        size_t forks_length;
 };
 
 int maker_unpack_plan(struct wire_message *message, cbx_policy *policy, cbx_error *error,

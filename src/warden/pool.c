@@ -12,8 +12,9 @@
 #define STARTING_MAX 8 /* who wait for a box; others wait their turn */
 #define REFILL_AFTER (2 * NSEC_PER_MSEC)
 #define LOOK_EVERY (2 * NSEC_PER_SEC)
-#define UNUSED_MAX 32 /* pools that are kept though nobody refers to them */
-#define IDLE_MAX 30   /* looks without a call until the maker may go */
+#define UNUSED_MAX 32  /* pools that are kept though nobody refers to them */
+#define IDLE_MAX 30    /* looks without a call until the maker may go */
+#define FAILURES_MAX 3 /* of zygotes in a row; then this maker does without */
 
 /* ---- The maker ---- */
 
@@ -24,7 +25,8 @@ static int open_maker(struct pool *pool, cbx_error *error)
         struct wire_policy policy = pool->wanted;
         int pair[2], r;
 
-        policy.program = (struct wire_program){ 0 }; /* inits are copies of their maker */
+        /* Inits are copies of their maker. */
+        policy.program = (struct wire_program){ .forks = policy.program.forks };
         r = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0 ? -errno : 0;
         if (r == 0) {
                 r = nursery_ask(pool->pools->nursery, &policy, pair[1]);
@@ -55,23 +57,29 @@ static void close_maker(struct pool *pool)
                 pool_box_drop(box);
         }
         pool->n_asked = 0;
+        pool->zygote_asked = false;
+        pool->failures = 0;
+        zygote_leave(pool);
         pool->plan = maker_plan_unref(pool->plan);
 }
 
-static int ask_for_box(struct pool *pool, cbx_error *error)
+static int ask_for_box(struct pool *pool, bool zygote, cbx_error *error)
 {
         struct pool_box *box = calloc(1, sizeof(*box));
-        int r;
+        int r = 0;
 
         if (!box)
                 return error_oom(error);
         box->prepared = (struct prepared)PREPARED_INIT;
-        r = cgroup_open(&box->prepared.cgroup, &pool->pools->cgroup, &pool->policy->limits, error);
+        box->zygote = zygote;
+        if (!zygote) /* what is forked from it has groups of its own */
+                r = cgroup_open(&box->prepared.cgroup, &pool->pools->cgroup, &pool->policy->limits,
+                                error);
         if (r == 0 && pool->maker.fd < 0)
                 r = open_maker(pool, error);
         if (r == 0) {
-                r = wire_send(pool->maker.fd, WIRE_MAKE, NULL, 0, &box->prepared.cgroup.fd,
-                              box->prepared.cgroup.fd >= 0, MSG_DONTWAIT);
+                r = wire_send(pool->maker.fd, WIRE_MAKE, &(struct iovec){ &box->zygote, 1 }, zygote,
+                              &box->prepared.cgroup.fd, box->prepared.cgroup.fd >= 0, MSG_DONTWAIT);
                 /* A maker that is gone has left a word that says why, or will be missed. */
                 if (r == -EPIPE || r == -ECONNRESET)
                         r = 0;
@@ -84,8 +92,23 @@ static int ask_for_box(struct pool *pool, cbx_error *error)
                 return r;
         }
         STAILQ_INSERT_TAIL(&pool->asked, box, link);
-        pool->n_asked++;
+        pool->n_asked += !zygote;
         return 0;
+}
+
+/* Are boxes forked for all but those who need one in which nothing has been started? */
+static bool is_forking(const struct pool *pool)
+{
+        return pool->wanted.program.forks && pool->failures < FAILURES_MAX &&
+               !(pool->plan && pool->plan->plan.remote);
+}
+
+int pool_ask_for_zygote(struct pool *pool)
+{
+        int r = pool->zygote_asked ? 0 : ask_for_box(pool, true, NULL);
+
+        pool->zygote_asked = r == 0;
+        return r;
 }
 
 /* The host is not as it was when the plan was made: nothing that was made or asked for may be used,
@@ -94,20 +117,25 @@ static void outdate(struct pool *pool)
 {
         struct pool_box *box;
 
+        zygote_leave(pool);
         pool_drop_boxes(pool, 0);
         STAILQ_FOREACH(box, &pool->asked, link)
         {
                 box->outdated = true;
         }
         pool->n_asked = 0;
+        pool->zygote_asked = false;
 }
 
 /* ---- Takers ---- */
 
-static struct pool_taker *next_taker(struct pool *pool)
+/* The first who waits; a box that was forked does not do for everyone. */
+static struct pool_taker *next_taker(struct pool *pool, bool forked)
 {
         struct pool_taker *taker = TAILQ_FIRST(&pool->takers);
 
+        while (taker && forked && taker->fresh)
+                taker = TAILQ_NEXT(taker, link);
         if (taker)
                 pool_abandon(pool, taker);
         return taker;
@@ -120,6 +148,7 @@ void pool_abandon(struct pool *pool, struct pool_taker *taker)
         TAILQ_REMOVE(&pool->takers, taker, link);
         taker->waiting = false;
         pool->n_takers--;
+        pool->n_fresh -= taker->fresh;
 }
 
 static void refuse_all(struct pool *pool, const cbx_error *error)
@@ -127,8 +156,23 @@ static void refuse_all(struct pool *pool, const cbx_error *error)
         struct pool_taker *taker;
 
         pool->target = 0;
-        while ((taker = next_taker(pool)))
+        while ((taker = next_taker(pool, false)))
                 taker->refused(taker, error);
+}
+
+/* One for each who waits for it: those that were asked for earlier may not be usable. */
+void pool_ask_maker(struct pool *pool)
+{
+        cbx_error error = CBX_ERROR_INIT;
+        struct pool_taker *taker;
+
+        while (pool->n_asked < (is_forking(pool) && !pool->slow ? pool->n_fresh : pool->n_takers))
+                if (ask_for_box(pool, false, &error) < 0) {
+                        taker = TAILQ_LAST(&pool->takers, pool_takers);
+                        pool_abandon(pool, taker);
+                        taker->refused(taker, &error);
+                        return;
+                }
 }
 
 static void hand_out(struct pool_box *box, struct pool_taker *taker)
@@ -136,6 +180,13 @@ static void hand_out(struct pool_box *box, struct pool_taker *taker)
         taker->taken(taker, &box->prepared, TAKE_PTR(box->plan));
         prepared_free(&box->prepared); /* what was not taken over: nothing */
         free(box);
+}
+
+void pool_serve(struct pool *pool)
+{
+        if (is_forking(pool) && pool->n_takers > pool->n_fresh && zygote_refill(pool) < 0)
+                pool->failures = FAILURES_MAX;
+        pool_ask_maker(pool);
 }
 
 /* A box in which a program was started ahead does not do for everyone. */
@@ -147,7 +198,6 @@ bool pool_may_take(const struct pool *pool, const struct pool_taker *taker)
 
 void pool_take(struct pool *pool, struct pool_taker *taker)
 {
-        cbx_error error = CBX_ERROR_INIT;
         struct pool_box *box;
 
         pool->taken++;
@@ -165,13 +215,8 @@ void pool_take(struct pool *pool, struct pool_taker *taker)
         taker->waiting = true;
         TAILQ_INSERT_TAIL(&pool->takers, taker, link);
         pool->n_takers++;
-        /* One for each who waits: those that were asked for earlier may not be usable. */
-        while (pool->n_asked < pool->n_takers)
-                if (ask_for_box(pool, &error) < 0) {
-                        pool_abandon(pool, taker);
-                        taker->refused(taker, &error);
-                        return;
-                }
+        pool->n_fresh += taker->fresh;
+        pool_serve(pool);
 }
 
 void pool_give_back(struct pool *pool, struct prepared *prepared, struct maker_plan *plan)
@@ -194,8 +239,12 @@ static void refill(struct pool *pool)
          * remote one is still good: those are made when they are asked for. */
         if (pool->plan && pool->plan->plan.remote)
                 return;
+        if (is_forking(pool)) {
+                (void)zygote_refill(pool);
+                return;
+        }
         while (pool->maker.fd >= 0 && pool->n_boxes + pool->n_asked < pool->target + pool->n_takers)
-                if (ask_for_box(pool, NULL) < 0)
+                if (ask_for_box(pool, false, NULL) < 0)
                         return;
 }
 
@@ -227,23 +276,48 @@ static void take_plan(struct pool *pool, struct wire_message *message)
                 refuse_all(pool, &error);
                 return;
         }
-        if (pool->plan) /* the host has changed: what was made before shows what was */
+        if (pool->plan) { /* the host has changed: what was made before shows what was */
+                zygote_leave(pool);
                 pool_drop_boxes(pool, 0);
+        }
         maker_plan_unref(pool->plan);
         pool->plan = plan;
+}
+
+void pool_take_made(struct pool *pool, struct pool_box *box)
+{
+        struct pool_taker *taker = next_taker(pool, box->prepared.zygote);
+
+        if (taker)
+                hand_out(box, taker);
+        else if (box->plan->plan.remote) /* whoever asked for it has gone */
+                pool_box_drop(box);
+        else
+                pool_keep_box(pool, box, false);
+}
+
+/* There is no such box. */
+static void refuse_one(struct pool *pool, struct pool_box *box, const cbx_error *error)
+{
+        struct pool_taker *taker = next_taker(pool, box->zygote);
+
+        pool_box_drop(box);
+        pool->target = 0; /* until somebody asks again */
+        if (taker)
+                taker->refused(taker, error);
 }
 
 static void take_box(struct pool *pool, struct wire_message *message)
 {
         struct pool_box *box = STAILQ_FIRST(&pool->asked);
         cbx_error error = CBX_ERROR_INIT;
-        struct pool_taker *taker;
         int r = -EPROTO;
 
         if (!box || !pool->plan)
                 return;
         STAILQ_REMOVE_HEAD(&pool->asked, link);
-        pool->n_asked -= !box->outdated;
+        pool->n_asked -= !box->outdated && !box->zygote;
+        pool->zygote_asked &= box->outdated || !box->zygote;
         r = maker_unpack_box(message, &pool->plan->plan, &box->prepared.box, &error);
         if (r == 0)
                 r = guarantees_check(pool->policy, pool->plan->plan.landlock_abi,
@@ -252,25 +326,17 @@ static void take_box(struct pool *pool, struct wire_message *message)
                 pool_box_drop(box);
                 return;
         }
-        taker = next_taker(pool);
         if (r < 0) {
-                pool_box_drop(box);
-                pool->target = 0; /* until somebody asks again */
-                if (taker)
-                        taker->refused(taker, &error);
+                refuse_one(pool, box, &error);
                 return;
         }
         pool->proven = true;
+        if (box->zygote) {
+                zygote_start(pool, box);
+                return;
+        }
         box->plan = maker_plan_ref(pool->plan);
-        if (taker) {
-                hand_out(box, taker);
-                return;
-        }
-        if (pool->plan->plan.remote) { /* whoever asked for it has gone */
-                pool_box_drop(box);
-                return;
-        }
-        pool_keep_box(pool, box, false);
+        pool_take_made(pool, box);
 }
 
 /* The maker is gone. If it was ever of use, those who wait get another. */
@@ -281,11 +347,10 @@ static void lose_maker(struct pool *pool)
 
         close_maker(pool);
         pool_drop_boxes(pool, 0);
-        for (unsigned n = pool->n_takers; proven && n > 0; n--)
-                if (ask_for_box(pool, &error) < 0)
-                        proven = false;
-        if (proven)
+        if (proven) {
+                pool_serve(pool);
                 return;
+        }
         error_set(&error, -EPIPE, "maker", "the process that makes boxes has died");
         refuse_all(pool, &error);
 }
@@ -431,6 +496,7 @@ void pools_sweep(struct pools *pools)
 {
         struct pool *pool, *next;
 
+        zygotes_sweep(pools);
         if (!pools->sweep)
                 return;
         pools->sweep = false;
@@ -452,6 +518,7 @@ void pools_close(struct pools *pools)
                 next = TAILQ_NEXT(pool, link);
                 pool_free(pool);
         }
+        zygotes_sweep(pools);
         cgroup_parent_close(&pools->cgroup);
         pools->nursery = base_close(pools->nursery);
 }

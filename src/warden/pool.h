@@ -29,6 +29,7 @@ struct pool_box {
         struct prepared prepared;
         struct maker_plan *plan; /* from which it was made; NULL: not yet */
         bool outdated;           /* not to be used when it comes */
+        bool zygote;             /* for one */
         STAILQ_ENTRY(pool_box) link;
 };
 
@@ -47,11 +48,16 @@ struct pool {
         struct maker_plan *plan;              /* NULL: not known yet */
         STAILQ_HEAD(, pool_box) boxes, asked; /* ready; asked of the maker */
         unsigned n_boxes, n_asked;
-        TAILQ_HEAD(, pool_taker) takers;
-        unsigned n_takers;
-        unsigned target; /* how many to keep ready */
-        unsigned taken;  /* since the last look */
-        unsigned idle;   /* looks without a call */
+        TAILQ_HEAD(pool_takers, pool_taker) takers;
+        unsigned n_takers, n_fresh;
+        /* Where the program forks: */
+        struct zygote *zygote; /* NULL: there is none */
+        bool zygote_asked;     /* its box has been asked of the maker */
+        bool slow;             /* it takes so long to load that calls are started without it */
+        unsigned failures;     /* one after the other: then it is done without */
+        unsigned target;       /* how many to keep ready */
+        unsigned taken;        /* since the last look */
+        unsigned idle;         /* looks without a call */
         struct timer look, refill;
         TAILQ_ENTRY(pool) link;
 };
@@ -63,6 +69,7 @@ struct pools {
         unsigned prepared_max;
         unsigned n_unused; /* pools that nobody refers to */
         bool sweep;        /* some of them can go */
+        STAILQ_HEAD(, zygote) dead;
         TAILQ_HEAD(, pool) list;
 };
 
@@ -92,6 +99,16 @@ void pools_sweep(struct pools *pools);
 void pools_close(struct pools *pools);
 
 /* ---- Between the files of a pool (pool_boxes.c) ---- */
+
+/* A box has been made: it goes to the first who can use it, or is kept. */
+void pool_take_made(struct pool *pool, struct pool_box *box);
+
+/* See that there will be a box for each who waits. */
+void pool_serve(struct pool *pool);
+
+/* Ask the maker: for a box for each who waits for one that is not forked; for that of a zygote. */
+void pool_ask_maker(struct pool *pool);
+int pool_ask_for_zygote(struct pool *pool);
 
 /* Get a box as far ready as it can be, and keep it, at either end of the row. */
 void pool_keep_box(struct pool *pool, struct pool_box *box, bool first);

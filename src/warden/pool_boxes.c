@@ -23,7 +23,7 @@ static struct pool_box *take_first(struct pool *pool, bool fresh)
 {
         struct pool_box *box = STAILQ_FIRST(&pool->boxes);
 
-        while (box && fresh && box->prepared.running)
+        while (box && fresh && (box->prepared.running || box->prepared.zygote))
                 box = STAILQ_NEXT(box, link);
         if (box) {
                 STAILQ_REMOVE(&pool->boxes, box, pool_box, link);
@@ -91,8 +91,10 @@ struct pool_box *pool_take_fit(struct pool *pool, bool fresh)
         struct program_files files;
         struct pool_box *box;
 
-        if (pool->n_boxes > 0 && pool->wanted.program.argv)
+        if (pool->wanted.program.argv && (pool->n_boxes > 0 || pool->zygote)) {
                 program_look(&pool->wanted, pool->policy, &files);
+                zygote_check(pool, &files);
+        }
         while ((box = take_first(pool, fresh)) &&
                (!is_sound(box) ||
                 (box->prepared.running && !program_is_same(&box->prepared.files, &files))))

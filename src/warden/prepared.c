@@ -58,5 +58,6 @@ void prepared_free(struct prepared *prepared)
         base_close(prepared->nothing);
         base_close(prepared->input[0]);
         base_close(prepared->input[1]);
+        zygote_unref(prepared->zygote);
         *prepared = (struct prepared)PREPARED_INIT;
 }

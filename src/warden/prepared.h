@@ -7,6 +7,7 @@
 #include "warden/cgroup.h"
 #include "warden/output.h"
 #include "warden/program.h"
+#include "warden/zygote.h"
 
 struct prepared {
         struct box box;
@@ -17,6 +18,7 @@ struct prepared {
         bool running;               /* its program has been started and waits for its input ... */
         int input[2];               /* ... on this pipe: the box's end, ours */
         struct program_files files; /* what it was started from */
+        struct zygote *zygote;      /* it was forked from; NULL: it was made by itself */
 };
 
 #define PREPARED_INIT                                                                              \

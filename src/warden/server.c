@@ -422,6 +422,7 @@ static int open_server(struct server *server, const struct server_options *optio
                                         .cgroup = CGROUP_PARENT_INIT,
                                         .prepared_max = options->prepared };
         TAILQ_INIT(&server->pools.list);
+        STAILQ_INIT(&server->pools.dead);
         TAILQ_INIT(&server->clients);
         TAILQ_INIT(&server->dead);
         if (self < 0)

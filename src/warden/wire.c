@@ -154,7 +154,7 @@ static int read_body(struct wire_message *message, const struct wire_room *room,
         const struct wire_header *header = (const struct wire_header *)room->data;
         int r;
 
-        if (got < sizeof(*header) || header->type == 0 || header->type > WIRE_BOX)
+        if (got < sizeof(*header) || header->type == 0 || header->type > WIRE_READY)
                 return -EPROTO;
         message->type = header->type;
         message->length = header->length;

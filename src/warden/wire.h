@@ -20,7 +20,7 @@
 #include "warden/pack.h"
 #include "warden/report.h"
 
-#define WIRE_VERSION 2U
+#define WIRE_VERSION 3U
 #define WIRE_INLINE (32 * KIB)       /* a larger body goes into a memory file */
 #define WIRE_REQUEST_MAX (4 * MIB)   /* what a client may say at once */
 #define WIRE_REPORT_MAX (1ULL << 40) /* bounded by what was asked to be captured */
@@ -39,10 +39,11 @@ enum wire_type {
         WIRE_ERRORS, /* bytes of stderr */
         WIRE_RESULT, /* bytes of the result */
         WIRE_REPORT,
-        /* between a warden and its makers (maker.h) */
+        /* between a warden and its makers (maker.h), and zygotes (zygote.h) */
         WIRE_PLAN,
         WIRE_MAKE,
         WIRE_BOX,
+        WIRE_READY,
 };
 
 struct wire_header {
@@ -98,6 +99,7 @@ struct wire_program {
         char **environment;
         const char *directory; /* NULL: the policy's */
         bool result;           /* it has a result channel */
+        bool forks;            /* calls are forked from it (zygote.h) */
 };
 
 struct wire_policy {

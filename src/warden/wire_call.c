@@ -45,6 +45,7 @@ void wire_pack_policy(struct pack *pack, const struct wire_policy *policy)
                 pack_text(pack, policy->program.directory);
                 pack_number(pack, policy->program.result);
         }
+        pack_number(pack, policy->program.forks);
 }
 
 static bool unpack_program(struct unpack *unpack, struct wire_program *program)
@@ -66,6 +67,7 @@ int wire_unpack_policy(struct unpack *unpack, struct wire_policy *ret)
         policy.explain = unpack_number_below(unpack, 2);
         if (unpack_number_below(unpack, 2) && !unpack_program(unpack, &policy.program))
                 unpack->bad = true;
+        policy.program.forks = unpack_number_below(unpack, 2);
         if (!unpack_is_whole(unpack) || !policy.directory || policy.directory[0] != '/') {
                 wire_policy_free(&policy);
                 return -EPROTO;

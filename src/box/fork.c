@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+#include "box/fork.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
+#include "box/child.h"
+#include "policy/syscalls.h"
+
+/* Not by clone3, whose flags a filter cannot see. */
+static pid_t clone_init(const struct plan *plan, int *ret_pidfd)
+{
+        unsigned long flags = SYSCALLS_FORK_FLAGS | CLONE_PIDFD | SIGCHLD;
+
+        if (plan->policy->network != POLICY_NETWORK_HOST)
+                flags |= CLONE_NEWNET;
+        return (pid_t)syscall(SYS_clone, flags, NULL, ret_pidfd, NULL, 0UL);
+}
+
+/* Libraries tell by its pid whether a process has been forked. Main would have that of its zygote,
+ * which is the second of its box as well: let another have it. */
+static int pass_over(struct child *child)
+{
+        int status;
+        pid_t pid = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, 0UL);
+
+        if (pid == 0)
+                syscall(SYS_exit_group, 0);
+        if (pid < 0 || syscall(SYS_wait4, pid, &status, 0, NULL) < 0)
+                return step_failed(child, "pass over a process id", NULL, errno);
+        return 0;
+}
+
+/* Main is forked by the C library: it is to use it again. */
+static int fork_main(struct child *child)
+{
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, child->pair) < 0)
+                return step_failed(child, "connect init and main", NULL, errno);
+        child->main = fork();
+        if (child->main < 0)
+                return step_failed(child, "start the main process", NULL, errno);
+        if (child->main == 0)
+                return BOX_FORKED;
+        child->pair[1] = base_close(child->pair[1]);
+        box_place(child, child->main, &child->page->main_placed);
+        return 0;
+}
+
+/* In the new namespaces. Init stays; main returns. */
+static void enter(struct child *child)
+{
+        const char failed = BOX_FAILED;
+        int r;
+
+        signal_default(SIGCHLD);
+        r = box_await_place(child, &child->page->init_placed);
+        if (r == 0)
+                r = box_enter_view(child);
+        if (r == 0)
+                r = pass_over(child);
+        if (r == 0) {
+                box_signal_word(&child->page->ids_written);
+                r = fork_main(child);
+        }
+        if (r == BOX_FORKED) {
+                box_resume(child);
+                return;
+        }
+        if (r == 0)
+                box_init(child);
+        (void)!write(child->control, &failed, 1);
+        syscall(SYS_exit_group, 1);
+}
+
+int box_fork(const struct plan *plan, const struct box_ends *ends, int *trees, int *ret_pidfd)
+{
+        struct child child = { .plan = plan,
+                               .page = ends->page,
+                               .control = ends->control,
+                               .start = ends->start,
+                               .ids = -1,
+                               .ids_end = -1,
+                               .warden = -1, /* it takes the zygote's box along */
+                               .trees = trees,
+                               .root = -1,
+                               .parent = { .fd = -1 },
+                               .host_proc = -1,
+                               .proc = -1,
+                               .notifier = -1,
+                               .pair = { -1, -1 },
+                               .main = -1,
+                               .forked = true };
+        uint64_t all = ~0ULL;
+        pid_t pid;
+        int r;
+
+        for (size_t i = 0; i < plan->n_steps; i++)
+                trees[i] = -1;
+        syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &child.mask, sizeof(all));
+        pid = clone_init(plan, ret_pidfd);
+        if (pid == 0) {
+                enter(&child);
+                return BOX_FORKED;
+        }
+        r = pid < 0 ? -errno : 0;
+        syscall(SYS_rt_sigprocmask, SIG_SETMASK, &child.mask, NULL, sizeof(all));
+        return r;
+}

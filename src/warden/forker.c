@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+#include "warden/forker.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "box/fork.h"
+#include "warden/zygote.h"
+
+int forker_open(int socket, struct forker *ret)
+{
+        _cleanup_message_ struct wire_message message = WIRE_MESSAGE_INIT;
+        struct unpack unpack;
+        int r;
+
+        *ret = (struct forker){ .socket = socket };
+        r = wire_receive(socket, &ret->room, WIRE_REQUEST_MAX, 0, &message);
+        if (r <= 0)
+                return r < 0 ? r : -EPIPE;
+        if (message.type != WIRE_PLAN)
+                return -EPROTO;
+        ret->body = malloc(MAX(message.length, 1));
+        if (!ret->body)
+                return -ENOMEM;
+        memcpy(ret->body, message.body, message.length);
+        unpack = (struct unpack)UNPACK_INIT(ret->body, message.length);
+        r = fork_plan_unpack(&unpack, &ret->plan);
+        return r < 0 ? r : wire_send(socket, WIRE_READY, NULL, 0, NULL, 0, 0);
+}
+
+static int fork_box(struct forker *forker, struct wire_message *message)
+{
+        struct box_ends ends = BOX_ENDS_INIT;
+        _cleanup_fd_ int pidfd = -1;
+        uint64_t code = 0;
+        struct iovec body = { &code, sizeof(code) };
+        int r;
+
+        ends.control = message->fds[ZYGOTE_CONTROL];
+        ends.start = message->fds[ZYGOTE_START];
+        ends.page = mmap(NULL, sizeof(*ends.page), PROT_READ | PROT_WRITE, MAP_SHARED,
+                         message->fds[ZYGOTE_PAGE], 0);
+        r = ends.page == MAP_FAILED ? -errno : 0;
+        if (r == 0) {
+                ends.page->self = ends.page;
+                r = box_fork(&forker->plan.plan, &ends, forker->plan.trees, &pidfd);
+                if (r == BOX_FORKED)
+                        return r;
+                munmap(ends.page, sizeof(*ends.page));
+        }
+        code = (uint64_t)-r;
+        return wire_send(forker->socket, WIRE_BOX, &body, 1, &pidfd, r == 0, 0);
+}
+
+int forker_serve(struct forker *forker)
+{
+        struct wire_message message = WIRE_MESSAGE_INIT;
+        int r = wire_receive(forker->socket, &forker->room, 0, 0, &message);
+
+        if (r <= 0)
+                return r < 0 ? r : -EPIPE;
+        r = message.type == WIRE_MAKE ? fork_box(forker, &message) : -EPROTO;
+        if (r != BOX_FORKED) /* where they are closed already, and their numbers are others' */
+                wire_message_free(&message);
+        return r;
+}
+
+int forker_retire(struct forker *forker)
+{
+        return wire_send(forker->socket, WIRE_FORGET, NULL, 0, NULL, 0, 0);
+}
