@@ -79,7 +79,6 @@ def has_threads() -> bool:
 def fork(fd: int, files: Facts) -> None:
     """Returns in the box of a call, in a process of its own, each time that there is one."""
     import gc
-    import signal
 
     from callbox import _zygote
 
@@ -89,7 +88,6 @@ def fork(fd: int, files: Facts) -> None:
         stream.flush()
     gc.collect()
     gc.freeze()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     _zygote.open(fd)
     retired = False
     try:
@@ -99,7 +97,6 @@ def fork(fd: int, files: Facts) -> None:
                 _zygote.retire()
     except OSError:
         os._exit(0)  # it is not needed any more
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     random = sys.modules.get("numpy.random")
     if random is not None:
         random.seed()  # Python's own has seen to itself

@@ -24,6 +24,9 @@ static void ask_for(const struct call_spec *spec, bool explain, cbx_spec *ret)
         ret->errors_fd = spec->output[1].forward;
         ret->explain = explain;
         ret->sanitize = spec->sanitize;
+#ifdef BOX_UNFENCED /* the attack suite tries forked boxes as well */
+        ret->warm = getenv("CALLBOX_FORKED") ? CBX_WARM_FORKED : 0;
+#endif
 }
 
 static void await(cbx_call *call, const struct call_hook *hook)

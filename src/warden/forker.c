@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "warden/forker.h"
 
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -19,6 +20,7 @@ int forker_open(int socket, struct forker *ret)
                 return r < 0 ? r : -EPIPE;
         if (message.type != WIRE_PLAN)
                 return -EPROTO;
+        (void)signal(SIGCHLD, SIG_IGN); /* the kernel reaps for it */
         ret->body = malloc(MAX(message.length, 1));
         if (!ret->body)
                 return -ENOMEM;

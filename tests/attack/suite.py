@@ -15,7 +15,8 @@ from outside: who survives, when the call is back, what is left on the host.
 
 With CALLBOX_ATTACK_PREPARED=1 every attack, but not its control, meets a box that a warden has
 prepared: one warden for root and one for the user serve the whole suite, so that what one call
-leaks into the next is found as well.
+leaks into the next is found as well. With CALLBOX_ATTACK_FORKED=1 that box is one that was forked from
+a zygote (zygote.c).
 
 Binaries: CALLBOX, CALLBOX_UNFENCED, CALLBOX_PAYLOAD, or those below build/; a payload that is not
 there is compiled.
@@ -55,7 +56,8 @@ GRANTED = "callbox-granted"
 SETTLE = 1.0  # seconds within which a finished call's last process must be gone from the host
 GRACE = 1.0  # seconds that a call may come back after its deadline, on a busy machine
 BOTH = ("root", "user")
-PREPARED = bool(os.environ.get("CALLBOX_ATTACK_PREPARED"))
+FORKED = bool(os.environ.get("CALLBOX_ATTACK_FORKED"))
+PREPARED = bool(os.environ.get("CALLBOX_ATTACK_PREPARED")) or FORKED
 QUICK = bool(os.environ.get("CALLBOX_ATTACK_QUICK"))
 
 # Numbers of the list of attacks that have no row in TABLE, each with its reason.
@@ -89,6 +91,15 @@ NOT_HERE = {
     "P162-164": "protected names are tried as E65",
 }
 
+# Numbers that cannot be tried on a box that is forked, each with its reason.
+NOT_FORKED = {
+    "X4": "its zygote waits for stdin before it becomes the payload",
+    "X24": "its zygote waits for stdin before it becomes the payload",
+    "M150": "200 programs would be 200 zygotes; those of one are tried in test_zygote.py",
+    "X29": "forked boxes are lent no network",
+    "X30": "forked boxes are lent no network",
+}
+
 # Cases that cannot be tried on some hosts, each with its reason.
 SKIPS = {
     "B32": "needs a control group of callbox's own and swap; without them memory is sampled",
@@ -103,7 +114,7 @@ class Tools:
     """The binaries, copied to where every id can run them."""
 
     scratch = None
-    callbox = unfenced = payload = empty = None
+    callbox = unfenced = payload = zygote = empty = None
     wardens = {}  # prepared mode: who -> (process, socket)
     mark = "cb" + secrets.token_hex(3)  # in the names of the copies: what is left shows whose it is
 
@@ -127,6 +138,8 @@ class Tools:
             sources = sorted(str(p) for p in HERE.glob("payload*.c"))
             command = ["cc", "-std=gnu17", "-O1", "-static", "-o", cls.payload, *sources]
             subprocess.run(command, check=True)
+        if FORKED:
+            cls.zygote = cls.scratch.install(str(built / "tests" / "zygote"), "prepared-zygote")
         cls.empty = cls.scratch.directory(name="empty")
         if not harness.ROOT:
             print("run by an ordinary user: the part for root is left out", flush=True)
@@ -193,12 +206,15 @@ class Box:
 
     def command(self, args, options=(), mode=("--json",), prefix=(), program=None):
         own = ["--without", self.without] if self.without else []
+        binary, zygote = [*prefix, self.binary], []
         if self.through_warden(options, prefix):
             own = ["--warden", Tools.wardens[self.who][1]]
+            if FORKED and program is None:
+                binary, zygote = ["env", "CALLBOX_FORKED=1", Tools.unfenced], [Tools.zygote]
         read = ["--read", self.bin]
-        command = [*prefix, self.binary, "run", *own, *mode, *read]
+        command = [*binary, "run", *own, *mode, *read]
         command += [os.fspath(o) for o in options]
-        command += ["--", *(program if program is not None else self.payload(*args))]
+        command += ["--", *zygote, *(program if program is not None else self.payload(*args))]
         return harness.as_user(command) if self.user else command
 
     def through_warden(self, options, prefix):
@@ -1346,7 +1362,7 @@ def e77(box):
     # without the "--" that ends callbox's options
     command = [c for c in box.command(("E77-arguments", *given), ("--timeout", "5")) if c != "--"]
     if box.user and harness.ROOT:  # setpriv wants its own
-        command.insert(command.index(Tools.callbox), "--")
+        command.insert(command.index("run") - 1 - 2 * FORKED, "--")
     result = harness.execute(command, cwd=Tools.empty)
     result.report = harness.parse_report(result.out)
     problem = by_payload(box, result)
@@ -2405,6 +2421,8 @@ def control(row, who):
 def register():
     present = [w for w in BOTH if w == "user" or harness.ROOT]
     for row in TABLE:
+        if FORKED and row.number in NOT_FORKED:
+            continue
         has_control = row.without is not None or row.control_options is not None
         assert has_control != (row.no_control is not None), f"{row.number}: a control or a reason"
         for who in present:
@@ -2421,7 +2439,7 @@ def register():
 if __name__ == "__main__":
     register()
     if "--not-here" in sys.argv:
-        for number, reason in NOT_HERE.items():
+        for number, reason in {**NOT_HERE, **(NOT_FORKED if FORKED else {})}.items():
             print(f"{number}: {reason}")
         sys.exit(0)
     sys.exit(harness.main(workers=4, skips=SKIPS, before=Tools.set_up, after=Tools.tear_down))
