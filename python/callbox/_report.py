@@ -108,7 +108,7 @@ class Report:
     def denials(self) -> List[Denial]:
         return [
             Denial(
-                item["kind"], item["what"], item["error"], item["count"], item.get("allow") or ""
+                item["kind"], item["what"], item["errno"], item["count"], item.get("allow") or ""
             )
             for item in self.json["denials"]
         ]

@@ -217,8 +217,9 @@ static int add_tree(struct child *child, size_t index)
         tree = TAKE_FD(child->trees[index]);
         if (!step->writable && box_fence(FENCE_READONLY))
                 attr.attr_set |= MOUNT_ATTR_RDONLY;
-        if (syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr,
-                    sizeof(attr)) < 0)
+        /* What is shown in a zygote's box is restricted already, each part of it in its own way. */
+        if (!child->forked && syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH | AT_RECURSIVE,
+                                      &attr, sizeof(attr)) < 0)
                 return step_failed(child, "restrict the mounts of", step->source, errno);
         r = root_make(child, step->target, step->directory, &place);
         return r < 0 ? r : root_attach(child, tree, &place);

@@ -1,0 +1,473 @@
+# SPDX-License-Identifier: MIT
+"""Calls are forked from an interpreter that has loaded everything: what one of them leaves behind is
+never seen by another, and the fences around it are those of any box."""
+
+import asyncio
+import importlib
+import os
+import signal
+import sys
+import textwrap
+import time
+
+import pytest
+from conftest import SECRET
+from test_run import until
+
+from callbox import Policy, Toolbox
+
+
+@pytest.fixture
+def load(tmp_path, monkeypatch):
+    """A module with this text, and a toolbox with its functions; `load.file` is where it is."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def loader(text, **options):
+        loader.count = getattr(loader, "count", 0) + 1
+        name = f"forked_{os.getpid()}_{tmp_path.name}_{loader.count}"
+        loader.file = tmp_path / f"{name}.py"
+        loader.file.write_text(textwrap.dedent(text))
+        importlib.invalidate_caches()
+        module = importlib.import_module(name)
+        functions = [f for f in vars(module).values() if getattr(f, "__module__", "") == name and callable(f)]
+        return Toolbox(functions, **options)
+
+    return loader
+
+
+def get(box, tool, **arguments):
+    result = box.call_sync(tool, arguments)
+    assert result.ok, (result.error, result.reason, result.traceback, result.stderr)
+    return result.output
+
+
+# ---- Forked, and nothing shared ----
+
+
+def test_a_call_is_a_process_of_its_own_in_a_box_of_its_own(load):
+    box = load(
+        """
+        import os
+        PARENT = os.getpid()
+        def look() -> dict:
+            status = {k: v.strip() for k, _, v in (line.partition(":") for line in open("/proc/self/status"))}
+            return {
+                "loaded_by": PARENT, "pid": os.getpid(), "parent": os.getppid(),
+                "processes": sorted(int(p) for p in os.listdir("/proc") if p.isdigit()),
+                "capabilities": [status[k] for k in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")],
+                "filtered": status["Seccomp"], "new_privileges": status["NoNewPrivs"],
+                "descriptors": sorted(int(f) for f in os.listdir("/proc/self/fd")),
+                "environment": dict(os.environ), "id": os.getuid(),
+                "session": os.getsid(0), "tmp": os.listdir("/tmp"), "run": os.listdir("/run"),
+            }
+        """
+    )
+    first, second = get(box, "look"), get(box, "look")
+    assert first == {**second, "tmp": first["tmp"]}
+    # It was loaded elsewhere: the zygote is another process, in another pid namespace.
+    assert first["loaded_by"] == 2 and first["pid"] == 3 and first["parent"] == 1
+    assert first["processes"] == [1, 3]
+    assert set(first["capabilities"]) == {"0" * 16}
+    assert first["filtered"] == "2" and first["new_privileges"] == "1"
+    assert first["descriptors"][:4] == [0, 1, 2, 3] and len(first["descriptors"]) == 5  # one to look
+    assert SECRET not in first["environment"]
+    assert not any(name.startswith("CALLBOX") for name in first["environment"])
+
+
+def test_nothing_of_one_call_is_seen_by_the_next(load):
+    box = load(
+        """
+        import builtins, ctypes, os, random, signal, socket, sys, tempfile, threading
+        STATE = {"calls": 0}
+        def leave() -> list:
+            traces = [
+                STATE["calls"], os.environ.get("LEFT"), os.path.exists("/tmp/left"), os.path.exists("/dev/shm/left"),
+                os.getcwd(), signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL, threading.active_count(),
+                "left" in sys.modules, hasattr(builtins, "left"), len(sys.path) > 0 and sys.path[0] == "/left",
+                ctypes.CDLL(None).shmget(0x5eed, 4096, 0), os.umask(0o022),
+            ]
+            STATE["calls"] += 1
+            os.environ["LEFT"] = "1"
+            open("/tmp/left", "w").close()
+            open("/dev/shm/left", "w").close()
+            os.chdir("/usr")
+            signal.signal(signal.SIGUSR1, lambda *a: None)
+            threading.Thread(target=signal.pause, daemon=True).start()
+            sys.modules["left"] = builtins.left = sys
+            sys.path.insert(0, "/left")
+            ctypes.CDLL(None).shmget(0x5eed, 4096, 0o1600)
+            os.umask(0o077)
+            return traces
+        def where() -> str:
+            return os.getcwd()
+        def draw() -> list:
+            return [random.random(), random.getrandbits(64), tempfile.mkdtemp()]
+        """
+    )
+    clean = [0, None, False, False, get(box, "where"), True, 1, False, False, False, -1, 0o022]
+    for _ in range(4):
+        assert get(box, "leave") == clean
+    drawn = [get(box, "draw") for _ in range(6)]
+    assert len({number for number, _, _ in drawn}) == len({bits for _, bits, _ in drawn}) == 6
+    assert len({place for _, _, place in drawn}) == 6
+
+
+def test_numpy_draws_anew_in_each_call(load):
+    pytest.importorskip("numpy")
+    box = load(
+        """
+        import numpy
+        def draw() -> float:
+            return float(numpy.random.random())
+        """
+    )
+    assert len({get(box, "draw") for _ in range(4)}) == 4
+
+
+def test_calls_at_the_same_time_do_not_meet(load):
+    box = load(
+        """
+        import os, socket, time
+        def meet(number: int) -> list:
+            mine = socket.socket(socket.AF_UNIX)
+            mine.bind("\\0meeting")            # one for all of a network
+            mine.listen()
+            open("/tmp/meeting", "x").close()  # ... of a /tmp
+            met = [p for p in os.listdir("/proc") if p.isdigit() and p not in ("1", "3")]
+            time.sleep(0.3)
+            return [number, met]
+        """
+    )
+
+    async def main():
+        return await asyncio.gather(*[box.call("meet", {"number": n}) for n in range(8)])
+
+    results = asyncio.run(main())
+    assert [r.output for r in results] == [[n, []] for n in range(8)], [r.error for r in results]
+
+
+# ---- Attacks ----
+
+ATTACKS = """
+    import ctypes, glob, os, signal, socket
+    libc = ctypes.CDLL(None, use_errno=True)
+    def tried(r):
+        return r if r >= 0 else -1
+    def attack(name: str) -> object:
+        return globals()["_" + name]()
+    def _namespaces():
+        flags = (0x10000000, 0x20000000, 0x00020000, 0x40000000, 0x08000000)
+        return [tried(libc.unshare(f)) for f in flags] + [tried(libc.syscall(56, f | 17, 0, 0, 0, 0)) for f in flags]
+    def _forking_again():  # as its zygote may
+        return [tried(libc.syscall(56, 0x78020000 | 17, 0, 0, 0, 0)), tried(libc.syscall(56, 0x38020000 | 17, 0, 0, 0, 0))]
+    def _mounts():
+        return [tried(libc.mount(b"x", b"/tmp", b"tmpfs", 0, 0)), tried(libc.umount2(b"/proc", 2)),
+                tried(libc.syscall(430, b"proc", 0)), tried(libc.syscall(428, -100, b"/", 1)), tried(libc.chroot(b"/tmp"))]
+    def _others():
+        return [tried(libc.ptrace(16, 1, 0, 0)), tried(libc.syscall(310, 1, 0, 0, 0, 0, 0)), tried(libc.setns(0, 0)),
+                tried(libc.syscall(438, libc.syscall(434, 1, 0), 0, 0))]
+    def _init():
+        found = []
+        for path in ("/proc/1/mem", "/proc/1/environ", "/proc/1/maps", "/proc/1/fd/0", "/proc/1/root/etc"):
+            try:
+                open(path).close()
+                found.append(path)
+            except OSError:
+                pass
+        try:
+            os.kill(1, signal.SIGKILL)
+        except PermissionError:
+            pass
+        return found
+    def _everyone():
+        for pid in range(2, 400):
+            if pid != os.getpid():
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                    return pid
+                except ProcessLookupError:
+                    pass
+        return 0
+    def _memory():  # whatever its zygote knew of the warden is not mapped any more
+        return [line for line in open("/proc/self/maps") if "memfd" in line or "callbox (deleted)" in line]
+    def _proc():
+        found = [b"CALLBOX_FORK" in open("/proc/self/environ", "rb").read()]
+        try:
+            open("/proc/sys/kernel/ns_last_pid", "w").write("500")
+            found.append("written")
+        except OSError:
+            pass
+        return found + glob.glob("/run/.forks/*")
+    def _descriptors():
+        for fd in range(4, 1024):
+            try:
+                os.fstat(fd)
+                return fd
+            except OSError:
+                pass
+        return [os.readlink(f"/proc/self/fd/{fd}").split(":")[0] for fd in range(4)]
+    def _files():
+        found = []
+        for path in ("/etc/shadow", "/root", "/home", "/proc/kcore", "/proc/keys", "/sys"):
+            try:
+                found += [path, os.listdir(path) if os.path.isdir(path) else open(path).read(1)]
+            except OSError:
+                pass
+        for path in ("/usr/left", "/etc/left", "/left", "/proc/left", "/dev/left"):
+            try:
+                open(path, "w").close()
+                found.append(path)
+            except OSError:
+                pass
+        return found
+    def _network():
+        try:
+            socket.create_connection(("127.0.0.1", 22), 1)
+        except OSError as error:
+            return error.errno
+"""
+
+
+@pytest.fixture(scope="module")
+def attacks(tmp_path_factory):
+    place = tmp_path_factory.mktemp("attacks")
+    (place / "attacking.py").write_text(textwrap.dedent(ATTACKS))
+    sys.path.insert(0, str(place))
+    yield Toolbox([importlib.import_module("attacking").attack])
+    sys.path.remove(str(place))
+
+
+@pytest.mark.parametrize(
+    "name, outcome",
+    [
+        ("namespaces", [-1] * 10),
+        ("forking_again", [-1] * 2),
+        ("mounts", [-1] * 5),
+        ("others", [-1] * 4),
+        ("init", []),
+        ("everyone", 0),
+        ("memory", []),
+        ("proc", [True]),  # its own environment, as it was at the start: nothing but a number
+        ("descriptors", ["pipe"] * 4),
+        ("files", []),
+        ("network", 101),
+    ],
+)
+def test_the_fences_stand(attacks, name, outcome):
+    for _ in range(2):
+        assert get(attacks, "attack", name=name) == outcome
+
+
+def test_what_is_refused_is_told(attacks):
+    told = attacks.call_sync("attack", {"name": "others"}).report.denials
+    assert {"ptrace", "setns", "process_vm_readv"} <= {denial.what for denial in told}
+
+
+def test_limits_hold_for_each_call(load):
+    box = load(
+        """
+        import os, time
+        def work(how: str) -> int:
+            if how == "memory":
+                return len(bytearray(b"x") * (300 << 20))
+            if how == "cpu":
+                while True: pass
+            if how == "wall":
+                time.sleep(60)
+            if how == "pids":
+                while True: os.fork() or time.sleep(60)
+            if how == "crash":
+                os.abort()
+            return 1
+        """,
+        policy=Policy(limits={"memory": "128M", "cpu": 1, "processes": 16, "wall": 20}),
+    )
+    for how in ("memory", "cpu", "pids"):
+        assert get(box, "work", how="none") == 1
+        assert box.call_sync("work", {"how": how}).report.reason == how
+    assert box.call_sync("work", {"how": "wall"}, timeout=0.3).report.reason == "timeout"
+    assert box.call_sync("work", {"how": "crash"}).report.signal == "SIGABRT"
+    tighter = box.call_sync("work", {"how": "memory"}, limits={"memory": 64 << 20})
+    assert tighter.report.reason == "memory"
+
+
+def test_policies_hold_for_each_call(load, tmp_path):
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "text").write_text("here")
+    box = load(
+        """
+        import os, socket
+        def use(place: str) -> list:
+            done = [open(place + "/text").read(), os.path.exists("/tmp/shown/text"), os.path.exists("/data/old")]
+            with open(place + "/text", "w") as stream:
+                stream.write("changed")
+            open("/data/old", "w").close()
+            try:
+                os.makedirs(place + "/.git/hooks")
+            except PermissionError:
+                done.append("protected")
+            server = socket.create_server(("127.0.0.1", 0))
+            socket.create_connection(server.getsockname()).close()
+            return done
+        """,
+        policy=Policy(
+            workspace=str(work), read=[(str(work), "/tmp/shown")], tmpfs=["/data"], network="loopback"
+        ),
+    )
+    assert get(box, "use", place=str(work)) == ["here", True, False, "protected"]
+    assert (work / "text").read_text() == "changed" and not (work / ".git").exists()
+    assert get(box, "use", place=str(work)) == ["changed", True, False, "protected"]
+
+
+# ---- The zygote itself ----
+
+
+def test_a_changed_module_is_loaded_anew(load):
+    box = load("def version() -> int:\n    return 1\n")
+    assert [get(box, "version") for _ in range(3)] == [1, 1, 1]
+    for number in (2, 3):
+        load.file.write_text(f"def version() -> int:\n    return {number}\n")
+        assert [get(box, "version") for _ in range(4)] == [number] * 4
+
+
+def test_a_changed_module_that_it_imports_is_loaded_anew(load, tmp_path):
+    (tmp_path / f"below_{os.getpid()}.py").write_text("VERSION = 1\n")
+    box = load(f"import below_{os.getpid()} as below\ndef version() -> int:\n    return below.VERSION\n")
+    assert get(box, "version") == 1
+    (tmp_path / f"below_{os.getpid()}.py").write_text("VERSION = 22\n")
+    assert [get(box, "version") for _ in range(4)] == [22] * 4
+
+
+def zygotes(text):
+    """Of this test's module, on the host: pid of those from which others are forked."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as stream:
+                if text.encode() not in stream.read():
+                    continue
+            with open(f"/proc/{pid}/status") as stream:
+                (ids,) = [line.split()[1:] for line in stream if line.startswith("NSpid")]
+        except (OSError, ValueError):
+            continue
+        if ids[-1] == "2":
+            found.append(int(pid))
+    return found
+
+
+def test_a_zygote_that_dies_is_replaced(load):
+    box = load("import os\ndef ok() -> int:\n    return 1\n")
+    for _ in range(3):
+        assert get(box, "ok") == 1
+        (zygote,) = zygotes(load.file.stem)
+        os.kill(zygote, signal.SIGKILL)
+        until(lambda: not zygotes(load.file.stem))
+        time.sleep(0.2)  # its box ends with it, and those that wait in it
+        assert get(box, "ok") == 1
+
+
+def test_a_call_that_runs_outlives_a_change_of_its_module(load):
+    text = "import time\ndef wait(seconds: float) -> int:\n    time.sleep(seconds)\n    return {}\n"
+    box = load(text.format(1))
+
+    async def main():
+        assert (await box.call("wait", {"seconds": 0})).output == 1
+        slow = asyncio.ensure_future(box.call("wait", {"seconds": 1.5}))
+        await asyncio.sleep(0.3)
+        load.file.write_text(text.format(2))
+        for _ in range(3):
+            assert (await box.call("wait", {"seconds": 0})).output == 2
+        return await slow
+
+    assert asyncio.run(main()).output == 1
+
+
+def test_a_module_that_has_threads_is_loaded_in_each_box(load):
+    box = load(
+        """
+        import threading, time
+        BEATS = []
+        def beat():
+            while True:
+                BEATS.append(1)
+                time.sleep(0.01)
+        threading.Thread(target=beat, daemon=True).start()
+        def beats() -> int:
+            time.sleep(0.1)
+            return len(BEATS)
+        """
+    )
+    assert get(box, "beats") > 1 and get(box, "beats") > 1
+
+
+def test_a_module_that_takes_long_to_load_is_waited_for(load):
+    box = load(
+        """
+        import os, time
+        from callbox import _channel
+        if _channel.boxed:
+            time.sleep(2.5)
+        def pid() -> int:
+            return os.getpid()
+        """
+    )
+    assert get(box, "pid") == 2  # in a box of its own, as the zygote was not there yet
+    until(lambda: get(box, "pid") == 3)
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        "os.write(3, b'nonsense')",
+        "os.write(3, b'\\x0e' + bytes(15))",
+        "os.close(3)",
+        "os._exit(0)",
+        "os.kill(os.getpid(), 9)",
+        "socket.socket(fileno=os.dup(3)).send(b'\\x0f' + bytes(15))",
+        "[os.write(3, b'\\x0f' + bytes(15)) for _ in range(5000)]",
+    ],
+)
+def test_a_module_that_harms_its_zygote_harms_nobody_else(load, harm):
+    """What it does in the zygote it does there alone; where it is loaded in the box of a call, there
+    is no zygote to harm."""
+    other = load("def ok() -> int:\n    return 1\n")
+    box = load(
+        f"""
+        import os, socket
+        def harm():
+            {harm}
+        from callbox import _channel
+        if _channel.boxed and os.path.exists("/proc/self/fd/3") and "socket" in os.readlink("/proc/self/fd/3"):
+            harm()
+        def ok() -> int:
+            return 1
+        """
+    )
+    for _ in range(3):
+        assert get(box, "ok") == 1
+        assert get(other, "ok") == 1
+
+
+def test_a_module_that_cannot_be_loaded_is_the_error_of_each_call(load):
+    box = load("from callbox import _channel\nif _channel.boxed:\n    raise RuntimeError('not today')\ndef ok() -> int:\n    return 1\n")
+    for _ in range(3):
+        result = box.call_sync("ok")
+        assert not result.ok and "not today" in result.error and load.file.name in result.traceback
+
+
+def test_what_is_printed_while_loading_is_in_no_result(load):
+    box = load("print('loading')\ndef ok() -> int:\n    print('calling')\n    return 1\n")
+    assert [box.call_sync("ok").stdout for _ in range(3)] == ["calling\n"] * 3
+
+
+def test_many_calls_at_once_from_one_zygote(load):
+    box = load("import os\ndef double(n: int) -> int:\n    return 2 * n\n")
+
+    async def main():
+        return await asyncio.gather(*[box.call("double", {"n": n}) for n in range(200)])
+
+    started = time.monotonic()
+    assert [r.output for r in asyncio.run(main())] == [2 * n for n in range(200)]
+    assert time.monotonic() - started < 60
+    assert len(zygotes(load.file.stem)) == 1
