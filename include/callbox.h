@@ -193,11 +193,11 @@ typedef struct cbx_spec {
         int explain;            /* not 0: list refused paths and connections in the report */
         int sanitize;           /* not 0: what is passed on as it comes cannot steer a terminal */
         int result_mode;        /* CBX_NO_RESULT ...: whether there is a descriptor 3 */
-        /* Not 0: the program is one that waits for its input. Boxes are kept ready in which it has
-         * been started already: for this argv, environment, cwd and result channel. The rest may
+        /* CBX_WARM_STARTED or _FORKED: the program is one that waits for its input. Boxes are kept
+         * ready in which it runs already: for this argv, environment, cwd and result channel. The rest may
          * differ from call to call; a call with a tighter limit that only the box can enforce
          * (cpu, memory, processes, file size, open files) starts its program anew. */
-        int warm; /* CBX_WARM_STARTED ... */
+        int warm;
         uint64_t result_limit; /* bytes kept of the result; 0: the policy's own */
 } cbx_spec;
 
@@ -206,6 +206,14 @@ typedef struct cbx_spec {
                 sizeof(cbx_spec), NULL, NULL, NULL, NULL, NULL, 0, NULL, 0, 0, 0, 0, 0, 0, 0, 0,   \
                         0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                            \
         }
+
+/*
+ * In a program that is started with CBX_WARM_FORKED: when it has got everything ready, it waits here
+ * for its calls. This returns 1 in a process of each call's own, forked from this one, with nothing
+ * open but descriptors 0 to 2, and 3 where there is a result channel; and 0 at once in a program
+ * that was started for one call. It must have one thread, and hold nothing that its calls may not.
+ */
+CBX_API int cbx_await_call(cbx_error *error);
 
 /* Why a call ended. It comes from the warden alone, never from an exit code. */
 typedef enum cbx_reason {
