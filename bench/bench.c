@@ -30,10 +30,19 @@ static const struct {
         const char *name;
         void (*run)(void);
 } measurements[] = {
-        { "call", race_call },     { "agents", race_agents },     { "throughput", race_throughput },
-        { "tool", race_tool },     { "live", scale_live },        { "calls", scale_calls },
-        { "start", race_start },   { "firejail", race_firejail }, { "compile", race_compile },
-        { "find", race_find },     { "syscalls", race_syscalls }, { "output", race_output },
+        { "call", race_call },
+        { "agents", race_agents },
+        { "throughput", race_throughput },
+        { "tool", race_tool },
+        { "functions", race_functions },
+        { "live", scale_live },
+        { "calls", scale_calls },
+        { "start", race_start },
+        { "firejail", race_firejail },
+        { "compile", race_compile },
+        { "find", race_find },
+        { "syscalls", race_syscalls },
+        { "output", race_output },
         { "schema", race_schema },
 };
 

@@ -9,10 +9,11 @@
  *   commands.c  callbox run beside bubblewrap and firejail; work inside a box
  *   library.c   calls through libcallbox beside posix_spawn, Python and bubblewrap
  *   tool.c      calls of tools
+ *   callers.c   calls from processes of a given size, and from Python
  *   scale.c     many live boxes, many calls
  *   schema.c    arguments against a schema
  *   plot.c      curves as SVG
- *   agent.c, popen.py    callers of a given size, as processes of their own
+ *   agent.c, popen.py, functions.py    those processes
  *
  * A race has contestants. In every round each runs once, one after the other and each time in
  * another order, so that noise on the machine hits all alike. What counts are ratios between
@@ -31,7 +32,7 @@
 #include <callbox.h>
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
-#define MAX_CONTESTANTS 6
+#define MAX_CONTESTANTS 10
 #define MAX_ARGS 80
 #define MAX_TRIES 3
 
@@ -150,6 +151,7 @@ void add_bubblewrap(struct contestant *command);
 void race_call(void);
 void race_agents(void);
 void race_throughput(void);
+void race_functions(void);
 void race_tool(void);
 
 void race_schema(void);

@@ -25,8 +25,6 @@
 
 #define IN_FLIGHT 8
 #define BATCH 400
-#define SMALL_MB 20
-#define LARGE_MB 2000
 
 static const char *const just_true[] = { "/bin/true", NULL };
 
@@ -199,112 +197,6 @@ void race_call(void)
         cbx_warden_close(fresh.warden);
         cbx_policy_unref(warm.policy);
         cbx_policy_unref(policy);
-}
-
-/* ---- From processes of a given size ---- */
-
-struct agent {
-        FILE *answers;
-        int orders;
-        pid_t pid;
-};
-
-static double run_agent(struct contestant *self)
-{
-        struct agent *agent = self->with;
-        char line[256], *end;
-        double ns;
-
-        if (write(agent->orders, "!", 1) != 1 || !fgets(line, sizeof(line), agent->answers))
-                die(self->name);
-        ns = strtod(line, &end);
-        if (*end != '\n') {
-                fprintf(stderr, "bench: %s: %s", self->name, line);
-                exit(2);
-        }
-        return ns / 1e6;
-}
-
-static long available_mb(void)
-{
-        FILE *file = fopen("/proc/meminfo", "re");
-        char line[256];
-        long kb = 0;
-
-        while (file && kb == 0 && fgets(line, sizeof(line), file))
-                if (strncmp(line, "MemAvailable:", 13) == 0)
-                        kb = strtol(line + 13, NULL, 10);
-        if (file)
-                fclose(file);
-        return kb / 1000;
-}
-
-static void start_agent(struct contestant *c, const char *program, unsigned megabytes)
-{
-        static char sizes[MAX_CONTESTANTS][16];
-        static size_t n_sizes;
-        struct agent *agent = c->with;
-        char *size = sizes[n_sizes++], line[256];
-        int orders[2], answers[2];
-
-        *agent = (struct agent){ .orders = -1 };
-        if (available_mb() < (long)megabytes * 5 / 4 + 100) {
-                snprintf(c->absent, sizeof(c->absent), "there is no %u MB of free memory",
-                         megabytes);
-                return;
-        }
-        snprintf(size, sizeof(sizes[0]), "%u", megabytes);
-        command_add(c, (const char *const[]){ program, size, NULL });
-        if (pipe2(orders, O_CLOEXEC) < 0 || pipe2(answers, O_CLOEXEC) < 0)
-                die("pipe");
-        agent->pid = command_start(c, orders[0], answers[1], 2);
-        close(orders[0]);
-        close(answers[1]);
-        agent->orders = orders[1];
-        agent->answers = fdopen(answers[0], "r");
-        if (!agent->answers)
-                die("pipe");
-        if (agent->pid < 0) {
-                snprintf(c->absent, sizeof(c->absent), "%s: %s", program, strerror(-agent->pid));
-        } else if (!fgets(line, sizeof(line), agent->answers) || strcmp(line, "ready\n") != 0) {
-                snprintf(c->absent, sizeof(c->absent), "%s did not get ready", program);
-        }
-}
-
-static void end_agent(struct agent *agent)
-{
-        close(agent->orders);
-        if (agent->answers)
-                fclose(agent->answers);
-        if (agent->pid > 0)
-                command_await(agent->pid);
-}
-
-void race_agents(void)
-{
-        struct agent agents[4];
-        char python[PATH_MAX];
-        struct race race = { .name = "agents",
-                             .what = "/bin/true, from a process of 20 MB and of 2 GB",
-                             .rounds = options.rounds,
-                             .pause_us = PAUSE_US };
-        struct contestant *ours[2], *theirs[2];
-
-        snprintf(python, sizeof(python), "%s/popen.py", options.source);
-        race_enter(&race, "posix_spawn", run_spawn, NULL);
-        ours[0] = race_enter(&race, "callbox, from 20 MB", run_agent, &agents[0]);
-        ours[1] = race_enter(&race, "callbox, from 2 GB", run_agent, &agents[1]);
-        theirs[0] = race_enter(&race, "Python Popen + setsid, from 20 MB", run_agent, &agents[2]);
-        theirs[1] = race_enter(&race, "Python Popen + setsid, from 2 GB", run_agent, &agents[3]);
-        for (int i = 0; i < 2; i++) {
-                start_agent(ours[i], options.agent, i ? LARGE_MB : SMALL_MB);
-                start_agent(theirs[i], python, i ? LARGE_MB : SMALL_MB);
-        }
-        race_at_most(&race, "a call from a process of 2 GB, against one from 20 MB", ours[1], 1.1,
-                     ours[0]);
-        race_run(&race);
-        for (size_t i = 0; i < ARRAY_SIZE(agents); i++)
-                end_agent(&agents[i]);
 }
 
 /* ---- Many at once ---- */
