@@ -26,10 +26,10 @@ static pid_t clone_init(const struct plan *plan, int *ret_pidfd)
 static int pass_over(struct child *child)
 {
         int status;
-        pid_t pid = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, 0UL);
+        pid_t pid = vfork(); /* which copies nothing */
 
         if (pid == 0)
-                syscall(SYS_exit_group, 0);
+                _exit(0);
         if (pid < 0 || syscall(SYS_wait4, pid, &status, 0, NULL) < 0)
                 return step_failed(child, "pass over a process id", NULL, errno);
         return 0;
