@@ -66,6 +66,32 @@ def bounded(length, limit):
 for size in (0, 1, 70000, 99999, 100000, 100001, 250000):
     harness.add(f"{size} bytes of result with a limit of 100000", lambda size=size: bounded(size, 100000))
 
+# What is larger than 256 KiB goes into a file; and where it is cut, its tail goes round there.
+for size in (262143, 262144, 262145, 499999, 500001, 1000000, 1000001, 1500000, 2345678):
+    harness.add(f"{size} bytes of result with a limit of 1000000", lambda size=size: bounded(size, 1000000))
+
+
+def peak(pid):
+    """The most memory that a process has ever had, in bytes."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as stream:
+        return int(next(line for line in stream if line.startswith("VmHWM:")).split()[1]) * 1024
+
+
+@harness.case("the warden does not grow by a large result")
+def warden_memory():
+    warden = LIBRARY.warden(program=CALLBOX)
+    try:
+        policy = LIBRARY.policy({"limits": {"result": "256M"}})
+        argv = ["sh", "-c", "head -c ${0}000000 /dev/zero >&3"]
+        exited(warden.run(policy, argv + ["1"], result_mode=RESULT))
+        before = peak(warden.pid)
+        report = exited(warden.run(policy, argv + ["128"], result_mode=RESULT))
+        equal((report["result_total"], report["result_omitted"]), (128_000_000, 0), "bytes")
+        grown = peak(warden.pid) - before
+        check(grown < 8 * MIB, f"the warden grew by {grown} bytes")
+    finally:
+        warden.close()
+
 
 @harness.case("a flood of 64 MB is counted, and head and tail of 16 MiB are kept")
 def flood():

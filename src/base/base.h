@@ -117,6 +117,7 @@ int fd_write_all(int fd, const void *data, size_t length);
 /* The same to a memory file: one that is larger than the process may make is an error, not a
  * signal. */
 int fd_write_memory(int fd, const void *data, size_t length);
+int fd_write_memory_at(int fd, const void *data, size_t length, uint64_t at);
 
 /* Read a whole file of at most `limit` bytes; NUL-terminated, the length in ret_length. -EFBIG
  * when it is longer. */

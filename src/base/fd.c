@@ -41,20 +41,59 @@ int fd_write_all(int fd, const void *data, size_t length)
         return 0;
 }
 
-int fd_write_memory(int fd, const void *data, size_t length)
+static int write_at(int fd, const char *data, size_t length, uint64_t at)
 {
-        struct timespec none = { 0 };
-        sigset_t too_large, before;
-        int r;
+        while (length > 0) {
+                ssize_t n = pwrite(fd, data, length, (off_t)at);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n <= 0)
+                        return n < 0 ? -errno : -ENOSPC;
+                data += n;
+                at += (uint64_t)n;
+                length -= (size_t)n;
+        }
+        return 0;
+}
+
+/* SIGXFSZ comes with -EFBIG: it is held off meanwhile, and taken back. */
+static void block_too_large(sigset_t *ret_before)
+{
+        sigset_t too_large;
 
         sigemptyset(&too_large);
         sigaddset(&too_large, SIGXFSZ);
-        (void)pthread_sigmask(SIG_BLOCK, &too_large, &before);
-        r = fd_write_all(fd, data, length);
-        if (r == -EFBIG && sigismember(&before, SIGXFSZ) == 0)
+        (void)pthread_sigmask(SIG_BLOCK, &too_large, ret_before);
+}
+
+static int unblock_too_large(const sigset_t *before, int r)
+{
+        struct timespec none = { 0 };
+        sigset_t too_large;
+
+        sigemptyset(&too_large);
+        sigaddset(&too_large, SIGXFSZ);
+        if (r == -EFBIG && sigismember(before, SIGXFSZ) == 0)
                 (void)sigtimedwait(&too_large, NULL, &none);
-        (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+        (void)pthread_sigmask(SIG_SETMASK, before, NULL);
         return r;
+}
+
+int fd_write_memory(int fd, const void *data, size_t length)
+{
+        sigset_t before;
+
+        block_too_large(&before);
+        return unblock_too_large(&before, fd_write_all(fd, data, length));
+}
+
+int fd_write_memory_at(int fd, const void *data, size_t length, uint64_t at)
+{
+        sigset_t before;
+
+        block_too_large(&before);
+        return unblock_too_large(&before, write_at(fd, data, length, at));
 }
 
 /* Read to the end, or one byte past the limit, which tells that there is more. */

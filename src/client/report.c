@@ -14,7 +14,6 @@ _Static_assert((int)CBX_EXITED == (int)REASON_EXITED && (int)CBX_DENIED == (int)
 struct owner {
         struct report report;
         char text[512];
-        char *output[STREAMS];
         json_t *guarantees;
         const cbx_denial **denial_list;
         const cbx_guarantee **guarantee_list;
@@ -28,8 +27,6 @@ static const char *const nothing[] = { NULL };
 static void owner_free(struct owner *owner)
 {
         report_free(&owner->report);
-        for (int i = 0; i < STREAMS; i++)
-                free(owner->output[i]);
         json_decref(owner->guarantees);
         free(owner->denial_list);
         free(owner->guarantee_list);
@@ -39,19 +36,15 @@ static void owner_free(struct owner *owner)
         free(owner);
 }
 
-static int join(const struct output *output, char **ret_data, cbx_output *ret)
+/* It is in order already, with a NUL behind it (output_take_kept). Of a call that never had a box
+ * there is nothing. */
+static cbx_output show(const struct output *output)
 {
-        size_t length;
-        int r = output_join(output, ret_data, &length);
-
-        if (r < 0)
-                return r;
-        *ret = (cbx_output){ .data = *ret_data,
-                             .length = length,
+        return (cbx_output){ .data = output->data ? output->data : "",
+                             .length = output_kept(output),
                              .head = output->head_length,
                              .total = output->total,
                              .omitted = output_omitted(output) };
-        return 0;
 }
 
 int client_fill_report(struct report *report, cbx_report *ret_report, cbx_error *error)
@@ -66,12 +59,9 @@ int client_fill_report(struct report *report, cbx_report *ret_report, cbx_error 
         }
         owner->report = *report;
         report = &owner->report;
-        if (join(&report->output[0], &owner->output[0], &filled.output) < 0 ||
-            join(&report->output[1], &owner->output[1], &filled.errors) < 0 ||
-            join(&report->output[2], &owner->output[2], &filled.result) < 0) {
-                owner_free(owner);
-                return error_oom(error);
-        }
+        filled.output = show(&report->output[STREAM_OUTPUT]);
+        filled.errors = show(&report->output[STREAM_ERRORS]);
+        filled.result = show(&report->output[STREAM_RESULT]);
         report_text(report, owner->text, sizeof(owner->text));
         filled.reason = (int)report->reason;
         filled.code = report->reason == REASON_EXITED ? report->code : -1;

@@ -2,7 +2,10 @@
 /* Head and tail of a stream. Memory grows with what is kept, never with what is written. */
 #include "warden/output.h"
 
+#include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 
 void output_init(struct output *output, size_t capacity)
 {
@@ -11,8 +14,12 @@ void output_init(struct output *output, size_t capacity)
 
 void output_free(struct output *output)
 {
-        free(output->head);
-        free(output->tail);
+        if (output->mapped)
+                (void)munmap(output->data, output->room);
+        else
+                free(output->data);
+        if (output->filed)
+                base_close(output->file);
         *output = (struct output){ .capacity = output->capacity };
 }
 
@@ -26,105 +33,241 @@ static size_t tail_room(const struct output *output)
         return output->capacity / 2;
 }
 
-static size_t add_to_head(struct output *output, const char *data, size_t length)
-{
-        size_t n = MIN(length, head_room(output) - output->head_length);
+/* ---- Keeping ---- */
 
-        memcpy(output->head + output->head_length, data, n);
-        output->head_length += n;
-        return n;
+/* From memory into a file. */
+static int move_to_file(struct output *output)
+{
+        _cleanup_fd_ int file = memfd_create("callbox-output", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+        int r = file < 0 ? -errno : fd_write_memory_at(file, output->data, output_kept(output), 0);
+
+        if (r < 0)
+                return r;
+        free(output->data);
+        output->data = NULL;
+        output->room = 0;
+        output->file = TAKE_FD(file);
+        output->filed = true;
+        return 0;
 }
 
-static void add_to_tail(struct output *output, const char *data, size_t length)
+/* Room for so many bytes in memory. It grows by what is there, not by what might come. */
+static int grow(struct output *output, size_t needed)
+{
+        size_t room = MAX(output->room, 4 * KIB);
+        char *data;
+
+        if (needed <= output->room)
+                return 0;
+        while (room < needed)
+                room *= 2;
+        data = realloc(output->data, room);
+        if (!data)
+                return -ENOMEM;
+        output->data = data;
+        output->room = room;
+        return 0;
+}
+
+/* Put bytes where they belong, of the head or of the tail. */
+static int put(struct output *output, size_t at, const char *data, size_t length)
+{
+        int r = 0;
+
+        if (length == 0)
+                return 0;
+        if (!output->filed && at + length > OUTPUT_IN_MEMORY)
+                r = move_to_file(output);
+        if (r == 0 && output->filed)
+                return fd_write_memory_at(output->file, data, length, at);
+        if (r == 0)
+                r = grow(output, at + length);
+        if (r == 0)
+                memcpy(output->data + at, data, length);
+        return r;
+}
+
+static int add_to_tail(struct output *output, const char *data, size_t length)
 {
         size_t room = tail_room(output), end, first;
+        int r;
 
         if (length > room) {
                 data += length - room;
                 length = room;
         }
         if (length == 0)
-                return;
+                return 0;
         end = output->tail_at + output->tail_length;
         end -= end >= room ? room : 0;
         first = MIN(length, room - end);
-        memcpy(output->tail + end, data, first);
-        memcpy(output->tail, data + first, length - first);
+        r = put(output, head_room(output) + end, data, first);
+        if (r == 0)
+                r = put(output, head_room(output), data + first, length - first);
+        if (r < 0)
+                return r;
         output->tail_length += length;
         if (output->tail_length > room) {
                 output->tail_at += output->tail_length - room;
                 output->tail_at -= output->tail_at >= room ? room : 0;
                 output->tail_length = room;
         }
+        return 0;
 }
 
 int output_add(struct output *output, const char *data, size_t length)
 {
-        size_t n;
+        size_t n = MIN(length, head_room(output) - output->head_length);
+        int r = put(output, output->head_length, data, n);
 
         output->total += length;
-        if (length == 0 || output->capacity == 0)
-                return 0;
-        if (!output->head)
-                output->head = malloc(head_room(output));
-        if (!output->head)
-                return -ENOMEM;
-        n = add_to_head(output, data, length);
-        if (n == length)
-                return 0;
-        if (!output->tail)
-                output->tail = malloc(MAX(tail_room(output), 1));
-        if (!output->tail)
-                return -ENOMEM;
-        add_to_tail(output, data + n, length - n);
-        return 0;
+        if (r < 0)
+                return r;
+        output->head_length += n;
+        return add_to_tail(output, data + n, length - n);
 }
 
 uint64_t output_omitted(const struct output *output)
 {
-        return output->total - output->head_length - output->tail_length;
+        return output->total - output_kept(output);
 }
+
+/* ---- Handing over ---- */
 
 void output_parts(const struct output *output, struct iovec parts[OUTPUT_PARTS])
 {
         size_t first = MIN(output->tail_length, tail_room(output) - output->tail_at);
+        char *tail = output->data ? output->data + output->head_length : NULL;
 
-        parts[0] = (struct iovec){ output->head, output->head_length };
-        parts[1] = (struct iovec){ output->tail ? output->tail + output->tail_at : NULL, first };
-        parts[2] = (struct iovec){ output->tail, output->tail_length - first };
+        memset(parts, 0, OUTPUT_PARTS * sizeof(*parts));
+        if (!output->data)
+                return;
+        parts[0] = (struct iovec){ output->data, output->head_length };
+        parts[1] = (struct iovec){ tail + output->tail_at, first };
+        parts[2] = (struct iovec){ tail, output->tail_length - first };
 }
 
-int output_take_kept(struct output *output, const char *data)
+static int read_at(int file, char *to, size_t length, size_t at)
 {
-        output->head = malloc(MAX(output->head_length, 1));
-        output->tail = malloc(MAX(output->tail_length, 1));
-        if (!output->head || !output->tail)
-                return -ENOMEM;
-        memcpy(output->head, data, output->head_length);
-        memcpy(output->tail, data + output->head_length, output->tail_length);
-        output->tail_at = 0;
+        while (length > 0) {
+                ssize_t n = pread(file, to, length, (off_t)at);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n <= 0)
+                        return n < 0 ? -errno : -EPROTO;
+                to += n;
+                at += (size_t)n;
+                length -= (size_t)n;
+        }
         return 0;
+}
+
+/* The pieces of output_parts, out of the file. */
+static int read_kept(const struct output *output, int file, char *to)
+{
+        size_t first = MIN(output->tail_length, tail_room(output) - output->tail_at);
+        size_t head = output->head_length;
+        int r = read_at(file, to, head, 0);
+
+        if (r == 0)
+                r = read_at(file, to + head, first, head + output->tail_at);
+        if (r == 0)
+                r = read_at(file, to + head + first, output->tail_length - first, head);
+        return r;
 }
 
 int output_join(const struct output *output, char **ret_data, size_t *ret_length)
 {
         struct iovec parts[OUTPUT_PARTS];
-        size_t length = output->head_length + output->tail_length, at = 0;
-        char *data = malloc(length + 1);
+        size_t length = output_kept(output), at = 0;
+        _cleanup_free_ char *data = malloc(length + 1);
+        int r = data ? 0 : -ENOMEM;
 
-        if (!data)
-                return -ENOMEM;
+        if (r == 0 && output->filed && !output->mapped)
+                r = read_kept(output, output->file, data);
         output_parts(output, parts);
-        for (size_t i = 0; i < OUTPUT_PARTS; i++) {
+        for (size_t i = 0; r == 0 && i < OUTPUT_PARTS; i++) {
                 if (parts[i].iov_base)
                         memcpy(data + at, parts[i].iov_base, parts[i].iov_len);
                 at += parts[i].iov_len;
         }
+        if (r < 0)
+                return r;
         data[length] = '\0';
-        *ret_data = data;
+        *ret_data = TAKE_PTR(data);
         *ret_length = length;
         return 0;
 }
+
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
+
+int output_seal(const struct output *output)
+{
+        if (ftruncate(output->file, (off_t)output_kept(output) + 1) < 0 ||
+            fcntl(output->file, F_ADD_SEALS, SEALS) < 0)
+                return -errno;
+        return 0;
+}
+
+/* ---- Taking ---- */
+
+int output_take_kept(struct output *output, const char *data)
+{
+        size_t length = output_kept(output);
+
+        output->data = malloc(length + 1);
+        if (!output->data)
+                return -ENOMEM;
+        memcpy(output->data, data, length);
+        output->data[length] = '\0';
+        output->room = length + 1;
+        output->tail_at = 0;
+        return 0;
+}
+
+/* A tail that has gone round is put in order, which takes a copy; only what was cut has one. */
+static int take_cut(struct output *output, int file)
+{
+        size_t length = output_kept(output);
+        _cleanup_free_ char *data = malloc(length + 1);
+        int r = data ? read_kept(output, file, data) : -ENOMEM;
+
+        if (r < 0)
+                return r;
+        data[length] = '\0';
+        output->data = TAKE_PTR(data);
+        output->room = length + 1;
+        output->tail_at = 0;
+        base_close(file);
+        return 0;
+}
+
+int output_take_file(struct output *output, int file)
+{
+        size_t size = output_kept(output) + 1;
+        int seals = fcntl(file, F_GET_SEALS);
+        struct stat st;
+        void *data;
+
+        /* Without the seals it could change while it is read, or be gone: that would be a signal.
+         */
+        if (seals < 0 || (seals & SEALS) != SEALS || fstat(file, &st) < 0 ||
+            st.st_size != (off_t)size)
+                return -EPROTO;
+        if (output->tail_at > 0)
+                return take_cut(output, file);
+        data = mmap(NULL, size, PROT_READ, MAP_PRIVATE, file, 0);
+        if (data == MAP_FAILED)
+                return -errno;
+        output->data = data;
+        output->room = size;
+        output->file = file;
+        output->filed = output->mapped = true;
+        return 0;
+}
+
+/* ---- As text ---- */
 
 /* The length of the valid UTF-8 sequence at `data`, 0 when there is none. */
 static size_t sequence(const unsigned char *data, size_t length)
@@ -206,25 +349,23 @@ static json_t *base64(const char *data, size_t length)
 
 json_t *output_to_json(const struct output *output)
 {
-        _cleanup_buffer_ struct buffer raw = BUFFER_INIT, text = BUFFER_INIT;
+        _cleanup_buffer_ struct buffer text = BUFFER_INIT;
+        _cleanup_free_ char *raw = NULL;
         uint64_t omitted = output_omitted(output);
+        size_t head = output->head_length, length = 0;
         bool replaced = false;
-        size_t head = output->head_length;
-        struct iovec parts[OUTPUT_PARTS];
         json_t *json;
 
-        output_parts(output, parts);
-        for (size_t i = 0; i < OUTPUT_PARTS; i++)
-                if (buffer_add(&raw, parts[i].iov_base, parts[i].iov_len) < 0)
-                        return NULL;
+        if (output_join(output, &raw, &length) < 0)
+                return NULL;
         /* Without a cut head and tail are one piece: a character may lie across the seam. */
         if (omitted == 0) {
-                if (output_decode(raw.data, raw.length, &text, &replaced) < 0)
+                if (output_decode(raw, length, &text, &replaced) < 0)
                         return NULL;
-        } else if (output_decode(raw.data, head, &text, &replaced) < 0 ||
+        } else if (output_decode(raw, head, &text, &replaced) < 0 ||
                    buffer_printf(&text, "\n[... %llu bytes omitted ...]\n",
                                  (unsigned long long)omitted) < 0 ||
-                   output_decode(raw.data + head, raw.length - head, &text, &replaced) < 0) {
+                   output_decode(raw + head, length - head, &text, &replaced) < 0) {
                 return NULL;
         }
         json = json_pack("{s:o, s:I, s:b, s:I}", "text",
@@ -232,6 +373,6 @@ json_t *output_to_json(const struct output *output)
                          (json_int_t)output->total, "truncated", omitted > 0, "omitted",
                          (json_int_t)omitted);
         if (json && replaced)
-                json_object_set_new(json, "base64", base64(raw.data, raw.length));
+                json_object_set_new(json, "base64", base64(raw, length));
         return json;
 }

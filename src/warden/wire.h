@@ -149,9 +149,10 @@ int wire_unpack_spec(struct unpack *unpack, uint64_t *ret_policy, struct wire_sp
 
 /* ---- A report ---- */
 
-/* Send the whole of it, head and tail of the outputs included. */
+/* Send the whole of it, head and tail of the outputs included: in the body, or in their files,
+ * which come along in the order of the streams. */
 int wire_send_report(int socket, const struct report *report, int flags);
 /* `report` comes with its policy, which the other side does not send back. */
-int wire_unpack_report(const struct wire_message *message, struct report *report);
+int wire_unpack_report(struct wire_message *message, struct report *report);
 
 #endif

@@ -172,6 +172,8 @@ static void pack_output(struct pack *pack, const struct output *output)
         pack_number(pack, output->total);
         pack_number(pack, output->head_length);
         pack_number(pack, output->tail_length);
+        pack_number(pack, output->tail_at);
+        pack_number(pack, output->filed);
 }
 
 static void pack_report(struct pack *pack, const struct report *report)
@@ -216,6 +218,8 @@ int wire_send_report(int socket, const struct report *report, int flags)
 {
         _cleanup_pack_ struct pack pack = PACK_INIT;
         struct iovec parts[2 + STREAMS * OUTPUT_PARTS];
+        int files[STREAMS], r = 0;
+        size_t n_files = 0;
         uint64_t length;
 
         pack_report(&pack, report);
@@ -224,20 +228,69 @@ int wire_send_report(int socket, const struct report *report, int flags)
         length = pack.buffer.length;
         parts[0] = (struct iovec){ &length, sizeof(length) };
         parts[1] = (struct iovec){ pack.buffer.data, pack.buffer.length };
-        for (size_t i = 0; i < STREAMS; i++)
-                output_parts(&report->output[i], parts + 2 + i * OUTPUT_PARTS);
-        return wire_send(socket, WIRE_REPORT, parts, ARRAY_SIZE(parts), NULL, 0, flags);
+        for (size_t i = 0; r == 0 && i < STREAMS; i++) {
+                const struct output *output = &report->output[i];
+
+                output_parts(output, parts + 2 + i * OUTPUT_PARTS);
+                if (!output->filed)
+                        continue;
+                r = output_seal(output);
+                files[n_files++] = output->file;
+        }
+        return r < 0 ? r
+                     : wire_send(socket, WIRE_REPORT, parts, ARRAY_SIZE(parts), files, n_files,
+                                 flags);
 }
 
-static bool unpack_output(struct unpack *unpack, struct output *output)
+static bool unpack_output(struct unpack *unpack, struct output *output, bool *ret_filed)
 {
         output->capacity = unpack_number(unpack);
         output->total = unpack_number(unpack);
         output->head_length = unpack_number(unpack);
         output->tail_length = unpack_number(unpack);
-        return output->head_length <= output->capacity - output->capacity / 2 &&
+        output->tail_at = unpack_number(unpack);
+        *ret_filed = unpack_number_below(unpack, 2);
+        /* There is no tail before the head is full, and it goes round only when it is full too. */
+        return output->capacity <= WIRE_REPORT_MAX &&
+               output->head_length <= output->capacity - output->capacity / 2 &&
                output->tail_length <= output->capacity / 2 &&
-               output->head_length + output->tail_length <= output->total;
+               output_kept(output) <= output->total &&
+               (output->tail_length == 0 ||
+                output->head_length == output->capacity - output->capacity / 2) &&
+               (output->tail_at == 0 || (output->tail_length == output->capacity / 2 &&
+                                         output->tail_at < output->tail_length));
+}
+
+/* One stream: its file, or its part of the body's rest. */
+static int take_output(struct unpack *unpack, struct wire_message *message, size_t *n_files,
+                       const char **rest, const char *end, struct output *output)
+{
+        struct output known = { 0 };
+        bool filed = false;
+        int r;
+
+        if (!unpack_output(unpack, &known, &filed))
+                return -EPROTO;
+        if (filed) {
+                int *file = &message->fds[MIN(*n_files, WIRE_FDS_MAX - 1)];
+
+                if (*file < 0)
+                        return message->lost ? -EMFILE : -EPROTO;
+                r = output_take_file(&known, *file);
+                if (r < 0)
+                        return r;
+                *file = -1; /* taken */
+                ++*n_files;
+        } else {
+                if (output_kept(&known) > (size_t)(end - *rest))
+                        return -EPROTO;
+                r = output_take_kept(&known, *rest);
+                if (r < 0)
+                        return r;
+                *rest += output_kept(&known);
+        }
+        *output = known;
+        return 0;
 }
 
 static int unpack_lists(struct unpack *unpack, struct report *report)
@@ -285,33 +338,24 @@ static int unpack_numbers(struct unpack *unpack, struct report *report)
         return id && !report->id ? -ENOMEM : 0;
 }
 
-int wire_unpack_report(const struct wire_message *message, struct report *report)
+int wire_unpack_report(struct wire_message *message, struct report *report)
 {
         struct unpack unpack = UNPACK_INIT(message->body, message->length);
         uint64_t length = unpack_number(&unpack);
-        const char *rest;
-        size_t left;
+        const char *rest, *end = unpack.end;
+        size_t n_files = 0;
         int r;
 
         if (unpack.bad || length > (uint64_t)(unpack.end - unpack.at))
                 return -EPROTO;
         rest = unpack.at + length;
-        left = (size_t)(unpack.end - rest);
         unpack.end = rest;
         r = unpack_numbers(&unpack, report);
         if (r == 0)
                 r = unpack_lists(&unpack, report);
-        for (int i = 0; r == 0 && i < STREAMS; i++) {
-                struct output *output = &report->output[i];
-
-                if (!unpack_output(&unpack, output) ||
-                    output->head_length + output->tail_length > left)
-                        return -EPROTO;
-                r = output_take_kept(output, rest);
-                rest += output->head_length + output->tail_length;
-                left -= output->head_length + output->tail_length;
-        }
+        for (int i = 0; r == 0 && i < STREAMS; i++)
+                r = take_output(&unpack, message, &n_files, &rest, end, &report->output[i]);
         if (r < 0)
                 return r;
-        return unpack_is_whole(&unpack) && left == 0 ? 0 : -EPROTO;
+        return unpack_is_whole(&unpack) && rest == end ? 0 : -EPROTO;
 }
