@@ -199,12 +199,15 @@ typedef struct cbx_spec {
          * (cpu, memory, processes, file size, open files) starts its program anew. */
         int warm;
         uint64_t result_limit; /* bytes kept of the result; 0: the policy's own */
+        /* Not 0, for the call of a tool that is a function: its result is neither parsed nor
+         * copied, only checked where there is an output schema; cbx_report_part has it as it is. */
+        int raw;
 } cbx_spec;
 
 #define CBX_SPEC_INIT                                                                              \
         {                                                                                          \
                 sizeof(cbx_spec), NULL, NULL, NULL, NULL, NULL, 0, NULL, 0, 0, 0, 0, 0, 0, 0, 0,   \
-                        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                            \
+                        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                         \
         }
 
 /*
@@ -340,7 +343,8 @@ typedef struct cbx_event {
         int kind;
         const char *data;
         size_t length;
-        double done, total; /* of CBX_EVENT_PROGRESS; total 0: not known */
+        double done, total; /* of CBX_EVENT_PROGRESS; total 0: not known. Of CBX_EVENT_ENDED total
+                               is the bytes that the report has: with many, to take it is work */
         const char *level;  /* of CBX_EVENT_LOG: "debug", "info", "warning", "error" */
 } cbx_event;
 
@@ -471,8 +475,8 @@ CBX_API int cbx_toolbox_list(cbx_toolbox *toolbox, const char *query, char **ret
  * Call a tool with JSON arguments (NULL: an empty object). The call is one like any other: events
  * and report come by cbx_step and cbx_wait, cbx_report_result tells what came of it. An unknown
  * tool and bad arguments are such results, without a box. With cbx_toolbox_start the spec may name
- * an id, limits that tighten the tool's policy, explain, sanitize and the modes of the output;
- * nothing else.
+ * an id, limits that tighten the tool's policy, explain, sanitize, raw and the modes of the
+ * output; nothing else.
  */
 CBX_API int cbx_toolbox_call(cbx_toolbox *toolbox, const char *name, const char *arguments,
                              cbx_call **ret_call, cbx_error *error);
@@ -502,6 +506,26 @@ typedef struct cbx_mistake {
 /* They belong to the report; NULL when it is not that of a tool, or memory ran out. */
 CBX_API const cbx_result *cbx_report_result(const cbx_report *report);
 CBX_API const cbx_mistake *const *cbx_report_mistakes(const cbx_report *report);
+
+/* A part of a function's result, as it was written. It belongs to the report. */
+typedef struct cbx_part {
+        size_t size;
+        const void *data;
+        size_t length;
+        /* A large one lies in a memory file, and can be read there without being mapped: `fd` and
+         * where in it. -1: it is small. */
+        int fd;
+        uint64_t offset;
+} cbx_part;
+
+#define CBX_PART_INIT                                                                              \
+        {                                                                                          \
+                sizeof(cbx_part), NULL, 0, -1, 0                                                   \
+        }
+
+/* Part 0 is the JSON text, without a NUL behind it; those from 1 on are the bytes that the function
+ * has put beside it (callbox-manifest(5)). -ENOENT behind the last. */
+CBX_API int cbx_report_part(const cbx_report *report, size_t index, cbx_part *ret_part);
 
 enum { CBX_TOOL_NONE, CBX_TOOL_ADDED, CBX_TOOL_REMOVED, CBX_TOOL_UPDATED, CBX_TOOL_BROKEN };
 

@@ -36,7 +36,7 @@ class Spec(Structure):
         ("output_fd", c_int), ("errors_fd", c_int), ("wall_limit", c_double), ("cpu_limit", c_double),
         ("memory_limit", c_uint64), ("process_limit", c_uint64), ("file_size_limit", c_uint64),
         ("open_files_limit", c_uint64), ("output_limit", c_uint64), ("capture_limit", c_uint64),
-        ("explain", c_int), ("sanitize", c_int), ("result_mode", c_int), ("warm", c_int), ("result_limit", c_uint64),
+        ("explain", c_int), ("sanitize", c_int), ("result_mode", c_int), ("warm", c_int), ("result_limit", c_uint64), ("raw", c_int),
     ]  # fmt: skip
 
 

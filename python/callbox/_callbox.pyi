@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple, Union
 
 CAPTURE: int
 EVENTS: int
@@ -16,7 +16,8 @@ EVENT_PROGRESS: int
 EVENT_LOG: int
 
 Event = Tuple[int, bytes, float, float, Optional[str]]
-RawReport = Tuple[str, bytes, bytes, bytes, Optional[str]]
+RawPart = Union[bytes, Tuple[int, int]]
+RawReport = Tuple[str, bytes, bytes, Optional[str], List[RawPart], int]
 
 def version() -> str: ...
 

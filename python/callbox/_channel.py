@@ -7,9 +7,9 @@ from __future__ import annotations
 import os
 import struct
 import threading
-from typing import Optional
+from typing import Any, List, Optional
 
-RESULT, TEXT, ERROR, PROGRESS, LOG, DONE = range(6)
+RESULT, TEXT, ERROR, PROGRESS, LOG, DONE, DATA = range(7)
 LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -18,14 +18,21 @@ class Channel:
         self.fd = fd
         self.lock = threading.Lock()
 
-    def send(self, kind: int, *parts: bytes) -> None:
-        """A frame in one piece, between those of other threads."""
-        head = struct.pack("=II", sum(map(len, parts)), kind)
+    def send(self, kind: int, *parts: Any) -> None:
+        """A frame in one piece, between those of other threads. Parts are buffers."""
+        head = struct.pack("=II", sum(memoryview(part).nbytes for part in parts), kind)
         with self.lock:
             for part in (head, *parts):
                 rest = memoryview(part)
+                rest = rest.cast("B") if rest.nbytes else memoryview(b"")
                 while rest:
                     rest = rest[os.write(self.fd, rest) :]
+
+    def send_result(self, parts: List[Any]) -> None:
+        """What belongs to a result goes before it."""
+        for part in parts[1:]:
+            self.send(DATA, part)
+        self.send(RESULT, parts[0])
 
 
 current: Optional[Channel] = None

@@ -14,8 +14,7 @@ from ._interpreter import add_to_policy, serve
 from ._native import Warden
 from ._policy import Policy
 from ._report import Report
-from ._toolbox import Result, Toolbox
-from ._tool import Tool
+from ._toolbox import Result, Toolbox, Typed
 
 ARTIFACT_BYTES = 8 << 20
 NAME = "python"
@@ -78,15 +77,16 @@ def _prepare(
         raise CallboxError(str(error), "inputs") from None
     start = serve("callbox._code_box", '{"code": true}')
     box = Toolbox(policy=policy, warden=warden)
+    policy_document = add_to_policy(box.policy, start.show)
     box.add(
         {
             "name": NAME,
             "inputSchema": {"type": "object"},
-            "policy": add_to_policy(box.policy, start.show),
+            "policy": policy_document,
             "run": start.run(),
         }
     )
-    box._typed[NAME] = Tool(run_python)
+    box._typed[NAME] = Typed.of(policy_document)
     arguments = {
         "code": code,
         "inputs": given,

@@ -90,7 +90,7 @@ def run(arguments: Dict[str, Any]) -> Dict[str, Any]:
             text = repr(value)
             told["text"] = text if len(text) <= TEXT_MAX else text[:TEXT_MAX] + "..."
             try:
-                _values.dumps(value)
+                _values.pack(value)
                 told["result"] = value
             except _values.NotAValue:
                 pass  # its text has to do

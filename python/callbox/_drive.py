@@ -5,19 +5,22 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Optional
+import time
+from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Optional, TypeVar
 
 from ._native import native
-from ._report import Report
 
 if TYPE_CHECKING:
-    from ._callbox import Call, Event
+    from ._callbox import Call, Event, RawReport
 
 OnBytes = Callable[[bytes], Any]
 OnProgress = Callable[[float, float, str], Any]
 OnLog = Callable[[str, str], Any]
 
-EVENTS_AT_ONCE = 256  # before the loop gets a turn
+AT_ONCE = 0.005  # seconds before the loop gets a turn
+LARGE = 128 * 1024  # bytes of arguments or of a report: too much for an event loop
+
+T = TypeVar("T")
 
 
 class Listeners:
@@ -89,13 +92,35 @@ def to_bytes(text: Any) -> bytes:
     return text if isinstance(text, bytes) else os.fsencode(text)
 
 
-def finish(call: Call, listeners: Listeners) -> Report:
+def is_large(value: Any) -> bool:
+    """Whether it would keep an event loop from its other work to make JSON of it. A quick look."""
+    rest, seen, size = [value], 0, 0
+    while rest:
+        item = rest.pop()
+        seen += 1
+        if isinstance(item, (str, bytes)):
+            size += len(item)
+        elif isinstance(item, Mapping):
+            size += 8 * len(item)
+            if size <= LARGE:
+                rest += item.keys()
+                rest += item.values()
+        elif isinstance(item, (list, tuple)):
+            size += 8 * len(item)
+            if size <= LARGE:
+                rest += item
+        if size > LARGE:
+            return True
+    return False
+
+
+def finish(call: Call, listeners: Listeners, make: Callable[[RawReport], T]) -> T:
     """Wait for the end. Whatever is raised meanwhile, as by Ctrl-C, ends the call."""
     try:
         while True:
             event = call.wait()
             if event[0] == native.EVENT_ENDED:
-                return Report(call.report())
+                return make(call.report())
             listeners.tell(event)
     finally:
         call.close()
@@ -108,18 +133,19 @@ class _Watch:
         self.call = call
         self.listeners = listeners
         self.loop = asyncio.get_running_loop()
-        self.ended: asyncio.Future[None] = self.loop.create_future()
+        self.ended: asyncio.Future[float] = self.loop.create_future()  # bytes of the report
 
     def look(self) -> None:
         if self.ended.done():
             return
+        until = time.monotonic() + AT_ONCE
         try:
-            for _ in range(EVENTS_AT_ONCE):
+            while time.monotonic() < until:
                 event = self.call.step()
                 if event is None:
                     return
                 if event[0] == native.EVENT_ENDED:
-                    self.ended.set_result(None)
+                    self.ended.set_result(event[3])
                     return
                 self.listeners.tell(event)
         except Exception as error:
@@ -128,14 +154,24 @@ class _Watch:
         self.loop.call_soon(self.look)  # there may be more that the descriptor does not tell of
 
 
-async def afinish(call: Call, listeners: Listeners) -> Report:
-    """The same on the running loop, by the call's descriptor. Cancelling it ends the call."""
+async def afinish(call: Call, listeners: Listeners, make: Callable[[RawReport], T]) -> T:
+    """The same on the running loop, by the call's descriptor. Cancelling it ends the call. A large
+    report is read by another thread: the loop goes on meanwhile."""
     watch = _Watch(call, listeners)
     fd = call.fileno()
     watch.loop.add_reader(fd, watch.look)
     try:
-        await watch.ended
-        return Report(call.report())
-    finally:
+        size = await watch.ended
+    except BaseException:
         watch.loop.remove_reader(fd)
         call.close()
+        raise
+    watch.loop.remove_reader(fd)
+
+    def take() -> T:
+        try:
+            return make(call.report())
+        finally:
+            call.close()
+
+    return await watch.loop.run_in_executor(None, take) if size > LARGE else take()

@@ -123,6 +123,36 @@ def fields_of(hint: Any) -> Tuple[Dict[str, Any], List[str], Dict[str, Any]]:
     return {f.name: hints[f.name] for f in fields}, required, defaults
 
 
+def classes_of(hint: Any) -> List[type]:
+    """The dataclasses, Enums and named tuples that a hint speaks of, however deep."""
+    found: List[type] = []
+    seen: List[Any] = []
+    left = [hint]
+    while left:
+        hint, _ = bare(left.pop())
+        if any(hint is known for known in seen):
+            continue
+        seen.append(hint)
+        left += [arg for arg in typing.get_args(hint) if not isinstance(arg, (str, int, bytes))]
+        if is_enum(hint):
+            found.append(hint)
+        elif is_typed_dict(hint) or is_named_tuple(hint) or is_dataclass(hint):
+            if not is_typed_dict(hint):
+                found.append(hint)
+            left += hints_of(hint).values()
+        elif is_enum(type(hint)):  # a Literal of a member
+            found.append(type(hint))
+    return found
+
+
+def result_classes(function: Callable[..., Any]) -> List[type]:
+    """Those that a function says it returns; none where its hints cannot be read."""
+    try:
+        return classes_of(hints_of(described(function)).get("return", Any))
+    except (NameError, TypeError, ValueError, AttributeError):
+        return []
+
+
 def described(function: Callable[..., Any]) -> Any:
     """What has the signature and the hints of a callable: itself, a method, what is wrapped."""
     function = inspect.unwrap(function)

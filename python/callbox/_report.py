@@ -8,6 +8,8 @@ import datetime
 import json
 from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional
 
+from ._parts import Parts
+
 if TYPE_CHECKING:
     from ._callbox import RawReport
 
@@ -36,7 +38,8 @@ class Report:
     "timeout", "cpu", "memory", "pids", "output", "denied", "cancelled", "setup" or "internal"."""
 
     def __init__(self, raw: RawReport) -> None:
-        text, self.stdout_bytes, self.stderr_bytes, self.result_bytes, self._output = raw
+        text, self.stdout_bytes, self.stderr_bytes, self._output, parts, fd = raw
+        self._parts = Parts(parts, fd)
         self.json: Dict[str, Any] = json.loads(text)
 
     @property

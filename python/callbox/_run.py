@@ -103,7 +103,7 @@ def run(
         explain=explain,
         warden=warden,
     )
-    return _check(finish(call, listeners))
+    return _check(finish(call, listeners, Report))
 
 
 async def arun(
@@ -136,4 +136,4 @@ async def arun(
         explain=explain,
         warden=warden,
     )
-    return _check(await afinish(call, listeners))
+    return _check(await afinish(call, listeners, Report))

@@ -16,7 +16,7 @@ import json
 import os
 import struct
 import sys
-from typing import Any, Callable, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -140,8 +140,8 @@ def find(line: Dict[str, Any]) -> Callable[..., Any]:
     return function
 
 
-def call(line: Dict[str, Any], arguments: Dict[str, Any]) -> str:
-    """The result, as typed JSON."""
+def call(line: Dict[str, Any], arguments: Dict[str, Any]) -> List[Any]:
+    """The result: typed JSON, and the parts that lie beside it."""
     import inspect
 
     from callbox import _convert, _values
@@ -149,7 +149,7 @@ def call(line: Dict[str, Any], arguments: Dict[str, Any]) -> str:
     if "code" in line:
         from callbox import _code_box
 
-        return _values.dumps(_code_box.run(arguments))
+        return _values.pack(_code_box.run(arguments))
     function = find(line)
     args, named = _convert.bind(function, arguments)
     result = function(*args, **named)
@@ -160,7 +160,7 @@ def call(line: Dict[str, Any], arguments: Dict[str, Any]) -> str:
             return await result
 
         result = asyncio.run(wait())
-    return _values.dumps(result)
+    return _values.pack(result)
 
 
 def explain(error: BaseException) -> str:
@@ -216,7 +216,7 @@ def main() -> int:
         if trouble is not None:
             raise trouble
         result = call(json.loads(line), json.loads(arguments))
-        channel.send(_channel.RESULT, result.encode())
+        channel.send_result(result)
     except BaseException as error:  # SystemExit too: it is no end of the call that was meant
         code = 1
         channel.send(_channel.ERROR, explain(error).encode("utf-8", "backslashreplace"))

@@ -7,6 +7,7 @@ started ahead (_interpreter.py)."""
 
 from __future__ import annotations
 
+import asyncio
 import collections
 import json
 import os
@@ -14,8 +15,9 @@ import threading
 from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Iterable, List, Mapping, NamedTuple
 from typing import Optional, Union
 
-from . import _channel, _values
-from ._drive import Listeners, OnBytes, OnLog, OnProgress, afinish, finish, limits_to_spec, to_bytes
+from . import _channel, _kinds, _values
+from ._drive import LARGE, Listeners, OnBytes, OnLog, OnProgress, afinish, finish, is_large
+from ._drive import limits_to_spec, to_bytes
 from ._error import CallboxError
 from ._interpreter import add_to_policy, start_of
 from ._native import Warden, default_warden, native
@@ -24,7 +26,7 @@ from ._report import Report
 from ._tool import Tool
 
 if TYPE_CHECKING:
-    from ._callbox import Call
+    from ._callbox import Call, RawReport
 
 CHANGES_MAX = 4096
 
@@ -46,12 +48,28 @@ class Change(NamedTuple):
     text: str
 
 
+class Typed(NamedTuple):
+    """How the result of a function is read: the classes it may have, and its bytes at most."""
+
+    hinted: _values.Hinted
+    limit: int
+
+    @classmethod
+    def of(cls, policy: Mapping[str, Any], classes: Iterable[type] = ()) -> Typed:
+        """By an effective policy, in which sizes are numbers or have a unit: "16M"."""
+        size = str(policy["limits"]["result"])
+        unit = 1024 ** ("KMGT".find(size[-1]) + 1)
+        return cls(_values.Hinted(classes), int(size.rstrip("KMGT")) * unit)
+
+
 class Result:
     """What came of the call of a tool. `ok`: it did what it promises, and `output` is its result.
     Else `error` says why not; or it was `denied` something, and `reason` says what. `traceback` is
     that of a Python function, from its own code on."""
 
-    def __init__(self, name: str, call_id: str, report: Report, typed: bool) -> None:
+    def __init__(
+        self, name: str, call_id: str, report: Report, typed: Optional[Typed] = None, *, patient: bool = False
+    ) -> None:
         told: Dict[str, Any] = report.json.get("tool") or {}
         self.tool = name
         self.call_id = call_id
@@ -69,15 +87,27 @@ class Result:
         ]
         if typed and self.error is not None:
             self.text, self.traceback = "", self.text
-        if report._output is not None:
-            self._read_output(report._output, typed)
-            # It may be large, and is kept once.
-            report._output, report.result_bytes = None, b""
-            told.pop("output", None)
+        if self.ok:
+            self._read_output(report, typed, patient)
+            told.pop("output", None)  # it may be large, and is kept once
+        report._output = None
+        report._parts.close()
 
-    def _read_output(self, text: str, typed: bool) -> None:
+    def _read_output(self, report: Report, typed: Optional[Typed], patient: bool) -> None:
+        parts = report._parts
+        text = report._output
         try:
-            self.output = _values.loads(text) if typed else json.loads(text)
+            if len(parts):
+                text = parts.text(0)
+            if text is not None:
+                self.output = _values.loads(
+                    text,
+                    parts,
+                    typed.hinted if typed else None,
+                    typed=typed is not None,
+                    patient=patient and len(text) > LARGE,
+                    limit=typed.limit if typed else 0,
+                )
         except (ValueError, RecursionError) as error:
             self.ok = False
             self.error = f"its result is none that callbox knows: {error}"
@@ -116,7 +146,7 @@ class Toolbox:
         warden: Optional[Warden] = None,
     ) -> None:
         self.policy = policy or Policy()
-        self._typed: Dict[str, Tool] = {}
+        self._typed: Dict[str, Typed] = {}
         self._changes: Deque[Change] = collections.deque(maxlen=CHANGES_MAX)
         self._lock = threading.Lock()
         if _channel.boxed:
@@ -145,9 +175,10 @@ class Toolbox:
             return
         item = Tool.of(thing)
         start = start_of(item.function, item.name)
+        policy = add_to_policy(item.policy or self.policy, start.show)
         manifest: Dict[str, Any] = {
             **item.describe(),
-            "policy": add_to_policy(item.policy or self.policy, start.show),
+            "policy": policy,
             "run": start.run(),
         }
         if item.calls:
@@ -157,7 +188,7 @@ class Toolbox:
         except CallboxError as error:
             where = f"{item.name}: {error.where}" if error.where else item.name
             raise CallboxError(error.text, where, error.hint, error.code) from None
-        self._typed[item.name] = item
+        self._typed[item.name] = Typed.of(policy, _kinds.result_classes(item.function))
 
     def load(self, directory: Union[str, "os.PathLike[str]"]) -> None:
         """Add every manifest of a directory, and follow its changes."""
@@ -209,7 +240,7 @@ class Toolbox:
         explain: bool,
         listeners: Listeners,
     ) -> Call:
-        spec: Dict[str, Any] = {**listeners.modes(), **limits_to_spec(limits, timeout)}
+        spec: Dict[str, Any] = {**listeners.modes(), **limits_to_spec(limits, timeout), "raw": 1}
         if call_id:
             spec["id"] = to_bytes(call_id)
         if explain:
@@ -235,9 +266,17 @@ class Toolbox:
         """Call a tool. Whatever comes of it is a Result: also an unknown tool, and arguments that
         are wrong. Cancelling the task ends the call."""
         listeners = Listeners(on_output, on_errors, on_progress, on_log)
-        typed = name in self._typed
-        call = self._start(name, arguments, call_id, timeout, limits, explain, listeners)
-        return Result(name, call_id, await afinish(call, listeners), typed)
+        typed = self._typed.get(name)
+        particulars = (name, arguments, call_id, timeout, limits, explain, listeners)
+        if is_large(arguments):  # the loop goes on while they are written and checked
+            call = await asyncio.get_running_loop().run_in_executor(None, self._start, *particulars)
+        else:
+            call = self._start(*particulars)
+
+        def make(raw: RawReport) -> Result:
+            return Result(name, call_id, Report(raw), typed, patient=True)
+
+        return await afinish(call, listeners, make)
 
     def call_sync(
         self,
@@ -255,6 +294,6 @@ class Toolbox:
     ) -> Result:
         """The same, waiting for the end."""
         listeners = Listeners(on_output, on_errors, on_progress, on_log)
-        typed = name in self._typed
+        typed = self._typed.get(name)
         call = self._start(name, arguments, call_id, timeout, limits, explain, listeners)
-        return Result(name, call_id, finish(call, listeners), typed)
+        return finish(call, listeners, lambda raw: Result(name, call_id, Report(raw), typed))

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -137,23 +138,59 @@ static PyObject *bytes_of(const cbx_output *output)
                                          (Py_ssize_t)output->length);
 }
 
-/* (report as JSON, stdout, stderr, what came on the result channel, the result of a tool as JSON)
- */
+/* The parts of a function's result: bytes, or (where, length) in the file that a large one comes
+ * in. `fd` becomes a descriptor of that file, the reader's own. Python may read it when it wants,
+ * into what it wants, and nothing of it is in memory before. */
+static PyObject *parts_of(const cbx_report *report, int *fd)
+{
+        PyObject *list = PyList_New(0);
+        cbx_part part = CBX_PART_INIT;
+
+        for (size_t i = 0; list && cbx_report_part(report, i, &part) == 0; i++) {
+                PyObject *item;
+
+                if (part.fd >= 0 && *fd < 0)
+                        *fd = fcntl(part.fd, F_DUPFD_CLOEXEC, 3);
+                if (part.fd >= 0 && *fd < 0)
+                        item = PyErr_SetFromErrno(PyExc_OSError);
+                else if (part.fd >= 0)
+                        item = Py_BuildValue("KK", (unsigned long long)part.offset,
+                                             (unsigned long long)part.length);
+                else
+                        item = PyBytes_FromStringAndSize(part.data, (Py_ssize_t)part.length);
+                if (!item || PyList_Append(list, item) < 0)
+                        Py_CLEAR(list);
+                Py_XDECREF(item);
+        }
+        if (!list && *fd >= 0) {
+                close(*fd);
+                *fd = -1;
+        }
+        return list;
+}
+
+/* (report as JSON, stdout, stderr, result of a command as JSON, parts of that of a function, the
+ * descriptor of their file or -1) */
 static PyObject *report_to_tuple(const cbx_report *report)
 {
         const cbx_result *result = cbx_report_result(report);
         cbx_error error = CBX_ERROR_INIT;
-        PyObject *tuple;
+        PyObject *tuple, *parts;
         char *json = NULL;
-        int r;
+        int r, fd = -1;
 
         Py_BEGIN_ALLOW_THREADS;
         r = cbx_report_print(report, &json, &error);
         Py_END_ALLOW_THREADS;
         if (r < 0)
                 return native_raise(r, &error);
-        tuple = Py_BuildValue("sNNNz", json, bytes_of(&report->output), bytes_of(&report->errors),
-                              bytes_of(&report->result), result ? result->output : NULL);
+        parts = parts_of(report, &fd);
+        tuple = parts ? Py_BuildValue("sNNzNi", json, bytes_of(&report->output),
+                                      bytes_of(&report->errors), result ? result->output : NULL,
+                                      parts, fd)
+                      : NULL;
+        if (!tuple && fd >= 0)
+                close(fd);
         free(json);
         return tuple;
 }

@@ -36,6 +36,7 @@ static const struct field {
         { "sanitize", INT, offsetof(cbx_spec, sanitize) },
         { "result_mode", INT, offsetof(cbx_spec, result_mode) },
         { "warm", INT, offsetof(cbx_spec, warm) },
+        { "raw", INT, offsetof(cbx_spec, raw) },
 };
 
 /* Bytes rather than str: arguments and paths of Linux are bytes, and Python has made them such. */

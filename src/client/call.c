@@ -259,9 +259,16 @@ static int hear(cbx_call *call, bool wait)
         if (r < 0)
                 report_loss(call, r);
         call->ended = true;
-        if (call->tool)
-                call->tool->ended(call->tool, &call->report);
         return 1;
+}
+
+static double bytes_of(const struct report *report)
+{
+        double bytes = 0;
+
+        for (int i = 0; i < STREAMS; i++)
+                bytes += (double)output_kept(&report->output[i]);
+        return bytes;
 }
 
 static void take_event(cbx_call *call, cbx_event *found)
@@ -272,8 +279,10 @@ static void take_event(cbx_call *call, cbx_event *found)
                 *found = (cbx_event)CBX_EVENT_INIT;
                 if (call->ended || (hear(call, false) && call->ended)) {
                         /* What the tool said last is told before its end. */
-                        if (!tool || !tool->next(tool, found))
+                        if (!tool || !tool->next(tool, found)) {
                                 found->kind = CBX_EVENT_ENDED;
+                                found->total = bytes_of(&call->report);
+                        }
                         return;
                 }
                 if (!call->message.body)
@@ -319,6 +328,9 @@ int cbx_wait(cbx_call *call, cbx_report *report, cbx_error *error)
                 return error_set(error, -EALREADY, "", "the report of this call has been taken");
         while (!call->ended)
                 (void)hear(call, true);
+        /* Not as it comes: to read a large result takes a while, and cbx_step never waits. */
+        if (call->tool)
+                call->tool->ended(call->tool, &call->report);
         ended = call->report;
         call->report = (struct report)REPORT_INIT;
         call->taken = true;

@@ -37,7 +37,7 @@ struct client_tool {
         bool (*heard)(struct client_tool *tool, cbx_event *event);
         /* The next event of what was kept; false: there is none. */
         bool (*next)(struct client_tool *tool, cbx_event *event);
-        /* The report is there, but for what the tool says. */
+        /* The report is wanted, and is there but for what the tool says. */
         void (*ended)(struct client_tool *tool, struct report *report);
         void (*free)(struct client_tool *tool);
 };
@@ -63,6 +63,7 @@ int client_read_struct(const char *what, const void *from, size_t least, void *t
 #define CLIENT_SPEC_LEAST offsetof(cbx_spec, result_mode)
 #define CLIENT_REPORT_LEAST offsetof(cbx_report, result)
 #define CLIENT_EVENT_LEAST offsetof(cbx_event, done)
+#define CLIENT_PART_LEAST sizeof(cbx_part)
 
 /* Start a call that waits as long as too many of its kind run (wire.h); cbx_start is the case
  * without bounds, NULL (call.c). */

@@ -265,6 +265,29 @@ const cbx_mistake *const *cbx_report_mistakes(const cbx_report *report)
         return owner->mistake_list;
 }
 
+int cbx_report_part(const cbx_report *report, size_t index, cbx_part *ret_part)
+{
+        const struct owner *owner = report->owner;
+        const struct output *output;
+        const struct report_part *part;
+        cbx_part found = CBX_PART_INIT;
+
+        if (!ret_part || ret_part->size < CLIENT_PART_LEAST || ret_part->size > CLIENT_STRUCT_MAX)
+                return -EINVAL;
+        if (!owner || index >= owner->report.n_parts)
+                return -ENOENT;
+        output = &owner->report.output[STREAM_RESULT];
+        part = &owner->report.parts[index];
+        found.size = ret_part->size;
+        found.data = output->data + part->at;
+        found.length = part->length;
+        found.fd = output->filed ? output->file : -1;
+        found.offset = output->filed ? part->at : 0;
+        memset(ret_part, 0, found.size);
+        memcpy(ret_part, &found, MIN(found.size, sizeof(found)));
+        return 0;
+}
+
 int cbx_report_print(const cbx_report *report, char **ret_text, cbx_error *error)
 {
         const struct owner *owner = report->owner;

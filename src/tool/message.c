@@ -56,6 +56,7 @@ static bool read_frame(struct message *message)
         case MESSAGE_RESULT:
         case MESSAGE_TEXT:
         case MESSAGE_ERROR:
+        case MESSAGE_DATA:
                 return true;
         case MESSAGE_PROGRESS:
                 return take_front(message, &progress, sizeof(progress)) &&

@@ -18,6 +18,7 @@ enum message_kind {
         MESSAGE_PROGRESS, /* so much is done */
         MESSAGE_LOG,
         MESSAGE_DONE, /* a function has returned, with this code */
+        MESSAGE_DATA, /* bytes that belong to the result which follows */
         MESSAGE_MAX_,
 };
 

@@ -14,6 +14,9 @@
 /* What the tool has said, as far as it was understood. */
 struct said {
         json_t *result;
+        struct buffer parts; /* struct report_part: the result, then its data */
+        struct buffer data;  /* the same: of a result that is still to come */
+        bool raw;            /* the result is not wanted as JSON */
         struct buffer text;
         struct buffer error;
         bool failed;   /* it says so */
@@ -24,6 +27,8 @@ struct said {
 static void said_clear(struct said *said)
 {
         json_decref(said->result);
+        buffer_free(&said->parts);
+        buffer_free(&said->data);
         buffer_free(&said->text);
         buffer_free(&said->error);
 }
@@ -102,17 +107,40 @@ static int read_json(json_t *outcome, const char *text, size_t length, const cha
         return r < 0 && r != -ENOMEM ? fail_error(outcome, "", &error) : r;
 }
 
-static int hear(json_t *outcome, const struct message *message, struct said *said)
+/* Bytes of a frame: they are only noted. A box can write many small ones, so there is a bound. */
+static int note_data(json_t *outcome, const struct report_part *part, struct said *said)
+{
+        if (said->data.length / sizeof(*part) >= OUTCOME_PARTS_MAX)
+                return fail(outcome, "its result has too many parts");
+        return buffer_add(&said->data, part, sizeof(*part));
+}
+
+/* The last result counts, with the data that came since the one before. */
+static int note_result(json_t *outcome, const struct message *message,
+                       const struct report_part *part, struct said *said)
+{
+        json_decref(said->result);
+        said->result = message->value ? json_incref(message->value) : NULL;
+        said->parts.length = 0;
+        if (buffer_add(&said->parts, part, sizeof(*part)) < 0 ||
+            buffer_add(&said->parts, said->data.data, said->data.length) < 0)
+                return -ENOMEM;
+        said->data.length = 0;
+        return said->result || said->raw ? 0
+                                         : read_json(outcome, message->text, message->length,
+                                                     "its result", &said->result);
+}
+
+static int hear(json_t *outcome, const struct message *message, const struct report_part *part,
+                struct said *said)
 {
         bool replaced = false;
 
         switch (message->kind) {
         case MESSAGE_RESULT:
-                json_decref(said->result);
-                said->result = message->value ? json_incref(message->value) : NULL;
-                return said->result ? 0
-                                    : read_json(outcome, message->text, message->length,
-                                                "its result", &said->result);
+                return note_result(outcome, message, part, said);
+        case MESSAGE_DATA:
+                return note_data(outcome, part, said);
         case MESSAGE_TEXT:
                 return output_decode(message->text, message->length, &said->text, &replaced);
         case MESSAGE_ERROR:
@@ -155,8 +183,12 @@ static int hear_all(json_t *outcome, enum message_form form, const char *data, s
 
                 r = message_take(form, rest, (size_t)(end - rest), true, &taken, &message, &error);
                 if (r > 0) {
-                        int heard = hear(outcome, &message, said);
+                        struct report_part part = { .length = message.length };
+                        int heard;
 
+                        if (form == MESSAGE_FRAMES && message.text)
+                                part.at = (size_t)(message.text - data);
+                        heard = hear(outcome, &message, &part, said);
                         message_clear(&message);
                         if (heard < 0)
                                 return heard;
@@ -170,13 +202,18 @@ static int hear_all(json_t *outcome, enum message_form form, const char *data, s
         return fail_error(outcome, before, &error);
 }
 
-/* A stream as the tool wrote it, whole; where it is not, that is the outcome. */
-static int take_whole(json_t *outcome, const struct output *output, char **ret, size_t *ret_length)
+/* A stream as the tool wrote it, whole; where it is not, that is the outcome, and there is none. It
+ * lies in one piece then (output.h). */
+static int take_whole(json_t *outcome, const struct output *output, const char **ret,
+                      size_t *ret_length)
 {
         char text[160];
 
-        if (output_omitted(output) == 0)
-                return output_join(output, ret, ret_length);
+        if (output_omitted(output) == 0) {
+                *ret = output->data ? output->data : "";
+                *ret_length = output_kept(output);
+                return 0;
+        }
         snprintf(text, sizeof(text),
                  "its result is too large: %llu bytes, of which %zu are kept (limits.result)",
                  (unsigned long long)output->total, output->capacity);
@@ -186,7 +223,7 @@ static int take_whole(json_t *outcome, const struct output *output, char **ret, 
 static int hear_stream(json_t *outcome, enum message_form form, const struct output *output,
                        struct said *said)
 {
-        _cleanup_free_ char *data = NULL;
+        const char *data = NULL;
         size_t length = 0;
         int r = take_whole(outcome, output, &data, &length);
 
@@ -220,7 +257,7 @@ static int judge_command(const struct tool *tool, json_t *outcome, const struct 
 {
         const struct output *output = &report->output[STREAM_OUTPUT];
         _cleanup_json_ json_t *captured = NULL;
-        _cleanup_free_ char *data = NULL;
+        const char *data = NULL;
         size_t length = 0;
         int r = 0;
 
@@ -299,12 +336,24 @@ static int judge(const struct tool *tool, json_t *outcome, const struct report *
         return r;
 }
 
-json_t *outcome_judge(const struct tool *tool, const struct report *report)
+/* The parts of a function's result become the report's. */
+static void keep_parts(struct said *said, struct report *report)
 {
-        _cleanup_(said_clear) struct said said = { .text = BUFFER_INIT, .error = BUFFER_INIT };
+        free(report->parts);
+        report->n_parts = said->parts.length / sizeof(struct report_part);
+        report->parts = (struct report_part *)(void *)TAKE_PTR(said->parts.data);
+}
+
+json_t *outcome_judge(const struct tool *tool, struct report *report, bool raw)
+{
+        _cleanup_(said_clear) struct said said = {
+                /* What is checked has to be read. */
+                .raw = raw && tool->kind == TOOL_FUNCTION && !tool->result,
+        };
         json_t *outcome = json_pack("{s:s, s:b, s:b}", "name", tool->name, "ok", 0, "denied", 0);
         bool failed;
 
+        report->raw = raw && tool->kind == TOOL_FUNCTION;
         if (!outcome || judge(tool, outcome, report, &said) < 0) {
                 json_decref(outcome);
                 return NULL;
@@ -312,12 +361,15 @@ json_t *outcome_judge(const struct tool *tool, const struct report *report)
         failed = json_object_get(outcome, "error") || json_object_get(outcome, "reason");
         /* A result that breaks the promise, or that a failure left behind, is not one. */
         if ((!failed && json_object_set_new(outcome, "ok", json_true()) < 0) ||
-            (!failed && said.result && json_object_set(outcome, "output", said.result) < 0) ||
+            (!failed && said.result && !report->raw &&
+             json_object_set(outcome, "output", said.result) < 0) ||
             (said.text.length > 0 &&
              json_object_set_new(outcome, "text", json_string(said.text.data)) < 0)) {
                 json_decref(outcome);
                 return NULL;
         }
+        if (!failed && tool->kind == TOOL_FUNCTION)
+                keep_parts(&said, report);
         return outcome;
 }
 

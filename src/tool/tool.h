@@ -168,8 +168,10 @@ json_t *tool_refusal_of_all(const char *before, const struct tool_mistakes *mist
 int arguments_read(const struct tool *tool, const char *text, size_t length, json_t **ret_arguments,
                    json_t **ret_refusal);
 
-/* What a finished call has come to: the "tool" member of its report (outcome.c). */
-json_t *outcome_judge(const struct tool *tool, const struct report *report);
+/* What a finished call has come to: the "tool" member of its report (outcome.c). The parts of a
+ * function's result are noted in the report. `raw`: it is not read, only its parts are wanted. */
+json_t *outcome_judge(const struct tool *tool, struct report *report, bool raw);
+#define OUTCOME_PARTS_MAX (64 * 1024U)
 /* Of a call that did not get as far as a box. */
 json_t *outcome_refused(const char *name, json_t *refusal);
 

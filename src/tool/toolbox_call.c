@@ -17,6 +17,8 @@ struct tool_call {
         enum message_form form;
         bool live;           /* messages are told as they come */
         bool output;         /* so is stdout */
+        bool raw;            /* the result is not read */
+        uint64_t skip;       /* bytes to come that are no event's */
         struct buffer heard; /* the part of the stream that is no message yet */
         size_t at;           /* in it: what has been told */
         size_t sought;       /* in it: where there is no end of a line before */
@@ -66,6 +68,22 @@ static bool may_be_whole(struct tool_call *call)
         return newline;
 }
 
+/* The rest of a frame that tells nothing now, a result above all, is not kept: it is in the report.
+ */
+static void skip_frame(struct tool_call *call)
+{
+        size_t kept = call->heard.length - call->at;
+        struct message_frame frame;
+
+        if (call->form != MESSAGE_FRAMES || kept < sizeof(frame))
+                return;
+        memcpy(&frame, call->heard.data + call->at, sizeof(frame));
+        if (frame.kind == MESSAGE_PROGRESS || frame.kind == MESSAGE_LOG)
+                return;
+        call->skip = sizeof(frame) + (uint64_t)frame.length - kept;
+        call->at = call->heard.length;
+}
+
 static bool next(struct client_tool *client, cbx_event *event)
 {
         struct tool_call *call = (struct tool_call *)client;
@@ -79,6 +97,8 @@ static bool next(struct client_tool *client, cbx_event *event)
 
                 if (r < 0)
                         stop_listening(call);
+                else if (r == 0)
+                        skip_frame(call);
                 if (r <= 0)
                         break;
                 call->at += taken;
@@ -99,8 +119,12 @@ static bool heard(struct client_tool *client, cbx_event *event)
         /* Where messages come on stdout it may be listened to though nobody wants to see it. */
         bool shown =
                 event->kind == CBX_EVENT_OUTPUT ? call->output : event->kind != CBX_EVENT_RESULT;
+        size_t skipped = (size_t)MIN(call->skip, event->length);
 
         if (event->kind != stream || !call->live)
+                return shown;
+        call->skip -= skipped;
+        if (skipped == event->length)
                 return shown;
         if (call->at > 0) {
                 memmove(call->heard.data, call->heard.data + call->at,
@@ -110,7 +134,7 @@ static bool heard(struct client_tool *client, cbx_event *event)
                 call->at = 0;
         }
         if (call->heard.length + event->length > call->tool->policy->limits.result ||
-            buffer_add(&call->heard, event->data, event->length) < 0)
+            buffer_add(&call->heard, event->data + skipped, event->length - skipped) < 0)
                 stop_listening(call);
         return shown;
 }
@@ -120,7 +144,7 @@ static void ended(struct client_tool *client, struct report *report)
         struct tool_call *call = (struct tool_call *)client;
 
         json_decref(report->tool);
-        report->tool = outcome_judge(call->tool, report);
+        report->tool = outcome_judge(call->tool, report, call->raw);
         if (!report->tool) {
                 report->reason = REASON_INTERNAL;
                 error_oom(&report->error);
@@ -138,7 +162,7 @@ static void tool_call_free(struct client_tool *client)
 }
 
 /* Takes a reference of its own. */
-static int attach(cbx_call *call, struct tool *tool, bool live, bool output)
+static int attach(cbx_call *call, struct tool *tool, const cbx_spec *spec, bool live, bool output)
 {
         struct tool_call *kept = calloc(1, sizeof(*kept));
 
@@ -150,6 +174,7 @@ static int attach(cbx_call *call, struct tool *tool, bool live, bool output)
                 .form = tool->kind == TOOL_FUNCTION ? MESSAGE_FRAMES : MESSAGE_LINES,
                 .live = live && (tool->kind == TOOL_FUNCTION || tool->output == TOOL_LINES),
                 .output = output,
+                .raw = spec->raw,
         };
         call->tool = &kept->client;
         return 0;
@@ -357,7 +382,7 @@ static int start(cbx_toolbox *toolbox, struct tool *tool, struct request *reques
         r = client_start(toolbox->warden, tool->policy, spec, bounds, &call, error);
         if (r < 0)
                 return r;
-        if (attach(call, tool, live, output) < 0) {
+        if (attach(call, tool, spec, live, output) < 0) {
                 cbx_call_free(call);
                 return error_oom(error);
         }

@@ -34,6 +34,7 @@ void report_free(struct report *report)
                 output_free(&report->output[i]);
         json_decref(report->denials);
         json_decref(report->tool);
+        free(report->parts);
         cbx_policy_unref(report->policy);
         for (size_t i = 0; i < report->n_warnings; i++)
                 free(report->warnings[i]);
@@ -386,8 +387,10 @@ json_t *report_to_json(const struct report *report)
                 json_object_set_new(json, "stdout", output_to_json(&report->output[0]));
                 json_object_set_new(json, "stderr", output_to_json(&report->output[1]));
         }
-        /* Of a tool that did well all of it is under "tool"; else what there is can be read. */
-        if (report->has_result && !json_is_true(json_object_get(report->tool, "ok")))
+        /* Of a tool that did well all of it is under "tool"; else what there is can be read. Who
+         * wants it raw has it elsewhere. */
+        if (report->has_result && !report->raw &&
+            !json_is_true(json_object_get(report->tool, "ok")))
                 json_object_set_new(json, "result", output_to_json(&report->output[STREAM_RESULT]));
         json_object_set_new(json, "denials", array_or_empty(report->denials));
         json_object_set_new(json, "guarantees",

@@ -26,6 +26,11 @@ enum reason {
 };
 const char *reason_str(enum reason reason);
 
+/* A part of what came on the result channel: where it is in it. */
+struct report_part {
+        size_t at, length;
+};
+
 struct report {
         char *id;
         enum reason reason;
@@ -45,6 +50,9 @@ struct report {
         bool of_command; /* texts name options of `callbox run`, not keys of the policy */
         json_t *denials;
         json_t *tool; /* what came of it as the call of a tool (src/tool/); NULL: it was none */
+        struct report_part *parts; /* its result as it was written, and what belongs to it */
+        size_t n_parts;
+        bool raw;           /* the result is wanted in these parts alone */
         cbx_policy *policy; /* what the box kept; NULL: there was none */
         int landlock_abi;   /* ... as it was */
         bool cgroup;

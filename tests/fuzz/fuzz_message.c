@@ -88,9 +88,19 @@ static struct tool *make_tool(enum tool_kind kind, enum tool_output output, cons
         return tool;
 }
 
-static void check_outcome(const struct tool *tool, const struct report *report)
+static void check_parts(const struct report *report, bool ok)
 {
-        _cleanup_json_ json_t *outcome = outcome_judge(tool, report), *again = NULL;
+        const struct output *output = &report->output[STREAM_RESULT];
+
+        must(ok || report->n_parts == 0);
+        for (size_t i = 0; i < report->n_parts; i++)
+                must(report->parts[i].at <= output_kept(output) &&
+                     report->parts[i].length <= output_kept(output) - report->parts[i].at);
+}
+
+static void check_outcome(const struct tool *tool, struct report *report, bool raw)
+{
+        _cleanup_json_ json_t *outcome = outcome_judge(tool, report, raw), *again = NULL;
         _cleanup_free_ char *text = outcome ? json_write(outcome, 0) : NULL;
         const json_t *output = json_object_get(outcome, "output"),
                      *error = json_object_get(outcome, "error");
@@ -101,7 +111,11 @@ static void check_outcome(const struct tool *tool, const struct report *report)
         must(json_equal(outcome, again));
         must(ok == !error && (ok || json_string_length(error) > 0) && (ok || !output));
         must(!ok || report->code == 0);
-        must(!ok || !tool->result || schema_check(tool->result, output, NULL) == 0);
+        check_parts(report, ok);
+        if (raw && tool->kind == TOOL_FUNCTION)
+                must(!output);
+        else
+                must(!ok || !tool->result || schema_check(tool->result, output, NULL) == 0);
 }
 
 static void try_outcome(const struct tool *tool, const char *data, size_t length, unsigned how)
@@ -115,7 +129,7 @@ static void try_outcome(const struct tool *tool, const char *data, size_t length
         must(output_add(&report.output[STREAM_ERRORS], errors, strlen(errors)) == 0);
         must(output_add(&report.output[tool->kind == TOOL_FUNCTION ? STREAM_RESULT : STREAM_OUTPUT],
                         data, length) == 0);
-        check_outcome(tool, &report);
+        check_outcome(tool, &report, how & 4);
         report_free(&report);
 }
 

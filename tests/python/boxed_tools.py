@@ -117,7 +117,7 @@ def takes_types(
 
 
 @tool
-def gives(what: str) -> Any:
+def gives(what: str) -> Union[Color, Rights, Own, Node, Point, Pair, Any]:
     """Every type that can come out of a box."""
     zone = datetime.timezone(datetime.timedelta(hours=2))
     values: Dict[str, Any] = {

@@ -174,7 +174,7 @@ def test_classes_are_not_imported_nor_called_for_a_result():
 
 def test_j3_what_cannot_leave_the_box_is_said(box):
     result = box.call_sync("gives_unknown")
-    assert result.error.startswith("NotAValue: the result['list'][0] is of the type _thread.lock")
+    assert result.error.startswith("NotAValue: result['list'][0]: a _thread.lock cannot leave the box")
     assert "holds itself" in box.call_sync("gives_itself").error
 
 

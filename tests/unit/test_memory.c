@@ -313,7 +313,7 @@ static void try_outcome(void *with)
         _cleanup_json_ json_t *outcome = NULL;
 
         memory.counts = true;
-        outcome = outcome_judge(ended->tool, ended->report);
+        outcome = outcome_judge(ended->tool, ended->report, false);
         memory.counts = false;
         if (outcome)
                 assert_true(json_equal(outcome, ended->expected));
@@ -330,7 +330,7 @@ static void starve_outcome(struct tool *tool, int code, const char *output)
                 output_init(&report.output[i], 1000);
                 assert_int_equal(output_add(&report.output[i], output, strlen(output)), 0);
         }
-        ended.expected = outcome_judge(tool, &report);
+        ended.expected = outcome_judge(tool, &report, false);
         assert_non_null(ended.expected);
         starve(try_outcome, &ended);
         json_decref(ended.expected);

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: MIT
+"""Arrays and scalars of numpy, where it is installed: the bytes as they are, with dtype and shape."""
+
+from __future__ import annotations
+
+import base64
+import re
+from typing import TYPE_CHECKING, Any, Dict, Optional
+
+if TYPE_CHECKING:
+    from ._encode import Encoder, Place
+    from ._parts import Parts
+
+# Numbers, bool, fixed text and times: what is no more than its bytes.
+DTYPE = re.compile(r"[<>|][biufcSUMm][0-9]{1,9}(\[[0-9]{0,9}[a-zA-Z]{1,2}\])?\Z")
+DIMENSIONS_MAX = 32
+CHARACTER_MAX = 0x10FFFF
+
+
+def encode(encoder: Encoder, value: Any, place: Place) -> Any:
+    import numpy  # type: ignore[import,unused-ignore]
+
+    scalar = isinstance(value, numpy.generic)
+    if not scalar and type(value) not in (numpy.ndarray, numpy.memmap):
+        name = f"{type(value).__module__}.{type(value).__qualname__}"
+        raise encoder.refuse(place, f"a {name} cannot leave the box; return a plain array and what else it has")
+    dtype = value.dtype.str
+    if not DTYPE.match(dtype):
+        raise encoder.refuse(
+            place,
+            f"an array of dtype {value.dtype} cannot leave the box; return numbers, bool, text, times, "
+            f"or a list",
+        )
+    shape = list(value.shape)
+    # bytes: an array of times or of text gives no buffer of its own
+    data = numpy.ascontiguousarray(value).reshape(-1).view(numpy.uint8) if value.nbytes else b""
+    return encoder.raw("numpy", data, place, dtype=dtype, shape=shape, scalar=scalar)
+
+
+def _check(numpy: Any, array: Any) -> None:
+    """Bytes of which numpy expects more than that they are there."""
+    if array.dtype.kind == "b" and array.size and int(array.view(numpy.uint8).max()) > 1:
+        raise ValueError("an array of bool has something else in it")
+    if array.dtype.kind == "U" and array.nbytes:
+        points = array.reshape(-1).view(numpy.dtype(numpy.uint32).newbyteorder(array.dtype.str[0]))
+        if int(points.max()) > CHARACTER_MAX:
+            raise ValueError("an array of text has something else in it")
+
+
+def decode(item: Dict[str, Any], parts: Optional[Parts], part: Optional[int]) -> Any:
+    """A new array, writable. Nothing is allocated before its size is known to be that of the data."""
+    try:
+        import numpy
+    except ImportError:
+        raise ValueError("it has an array of numpy, which is not installed here") from None
+
+    shape = item["shape"]
+    if not isinstance(item["dtype"], str) or not DTYPE.match(item["dtype"]):
+        raise ValueError("an array has a dtype that is unknown")
+    if not isinstance(shape, list) or len(shape) > DIMENSIONS_MAX:
+        raise ValueError("an array has no shape")
+    if any(type(n) is not int or not 0 <= n < 2**48 for n in shape):
+        raise ValueError("an array has a shape that cannot be")
+    dtype = numpy.dtype(item["dtype"])
+    length = dtype.itemsize
+    for n in shape:
+        length *= n
+    raw = base64.b64decode(item["value"], validate=True) if part is None else None
+    there = len(raw) if raw is not None else parts.length(part or 0) if parts else 0
+    if length != there:
+        raise ValueError(f"an array has {there} bytes, and not the {length} of its shape")
+    array = numpy.empty(tuple(shape), dtype)
+    if length and raw is not None:
+        array.reshape(-1).view(numpy.uint8)[:] = numpy.frombuffer(raw, numpy.uint8)
+    elif length and parts:
+        parts.read_into(part or 0, array.reshape(-1).view(numpy.uint8))
+    _check(numpy, array)
+    if item.get("scalar") and not shape:
+        return array[()]
+    return array
