@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import datetime
 import json
 import os
+import reprlib
 import threading
 from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Iterable, List, Mapping, NamedTuple
 from typing import Optional, Union
@@ -60,6 +62,19 @@ class Typed(NamedTuple):
         size = str(policy["limits"]["result"])
         unit = 1024 ** ("KMGT".find(size[-1]) + 1)
         return cls(_values.Hinted(classes), int(size.rstrip("KMGT")) * unit)
+
+
+class _Short(reprlib.Repr):
+    """Of a large value only so much as is shown. asyncio asks for the repr of what a task returns."""
+
+    def repr_bytes(self, value: Any, level: int) -> str:
+        return repr(value[:40]) + ("..." if len(value) > 40 else "")
+
+    repr_bytearray = repr_bytes
+
+    def repr_instance(self, value: Any, level: int) -> str:
+        small = value is None or isinstance(value, (bool, float, complex, datetime.date, os.PathLike))
+        return repr(value) if small else f"{type(value).__name__}(...)"
 
 
 class Result:
@@ -126,7 +141,7 @@ class Result:
         return self.report.setup_time + self.report.run_time
 
     def __repr__(self) -> str:
-        said = f"ok, {self.output!r:.100}" if self.ok else self.error or self.reason
+        said = f"ok, {_Short().repr(self.output)}" if self.ok else self.error or self.reason
         return f"<Result of {self.tool}: {said}>"
 
 

@@ -29,7 +29,7 @@ static const struct limit {
         { "tmp_size", LIMIT_SIZE, false, AT(tmp_size), 64 * MIB, 1, SIZE_LIMIT_MAX },
         { "output", LIMIT_SIZE, true, AT(output), 0, 1, SIZE_LIMIT_MAX },
         { "capture", LIMIT_SIZE, false, AT(capture), 100 * KIB, 0, GIB },
-        { "result", LIMIT_SIZE, false, AT(result), 16 * MIB, 0, GIB },
+        { "result", LIMIT_SIZE, false, AT(result), 16 * MIB, 0, 4 * GIB },
 #undef AT
 };
 
