@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import base64
+import collections
 import datetime
 import decimal
 import inspect
@@ -49,6 +50,7 @@ PLAIN: Dict[Any, Callable[[Any], Any]] = {
     int: _integer,
     float: lambda value: float(_plain(float, int)(value)),
     bytes: lambda value: base64.b64decode(_string(value), validate=True),
+    bytearray: lambda value: bytearray(base64.b64decode(_string(value), validate=True)),
     datetime.datetime: _moment,
     datetime.date: lambda value: datetime.date.fromisoformat(_string(value)),
     datetime.time: lambda value: datetime.time.fromisoformat(_string(value)),
@@ -117,16 +119,25 @@ def _record(value: Any, hint: Any) -> Any:
     return fields if kinds.is_typed_dict(hint) else hint(**fields)
 
 
+def _as_hinted(hint: Any, made: Any) -> Any:
+    """Those that are neither list nor dict, but made of one."""
+    origin = typing.get_origin(hint) or hint
+    if origin in (collections.deque, collections.OrderedDict):
+        return origin(made)
+    return collections.defaultdict(None, made) if origin is collections.defaultdict else made
+
+
 def _container(value: Any, kind: Any, hint: Any) -> Any:
     args = typing.get_args(hint)
     if kind is dict:
         key, item = args or (str, Any)
-        return {
-            int(name) if key is int else convert(name, key): convert(each, item)
+        bare_key, _ = kinds.bare(key)
+        return _as_hinted(hint, {
+            int(name) if bare_key is int else convert(name, key): convert(each, item)
             for name, each in _plain(dict)(value).items()
-        }
+        })
     items = _plain(list)(value)
-    if kind is tuple and args and args[-1] is not Ellipsis:
+    if kinds.is_empty_tuple(hint) or kind is tuple and args and args[-1] is not Ellipsis:
         args = () if args == ((),) else args
         if len(items) != len(args):
             raise ValueError(f"{len(args)} items are needed, not {len(items)}")
@@ -134,6 +145,8 @@ def _container(value: Any, kind: Any, hint: Any) -> Any:
     made = [convert(each, args[0]) for each in items] if args else items
     if kind is tuple:
         return tuple(made)
+    if kind is list:
+        return _as_hinted(hint, made)
     if kind is set:
         frozen = (typing.get_origin(hint) or hint) is frozenset
         return frozenset(made) if frozen else set(made)
@@ -141,26 +154,48 @@ def _container(value: Any, kind: Any, hint: Any) -> Any:
 
 
 def bind(function: Callable[..., Any], arguments: Dict[str, Any]) -> Tuple[List[Any], Dict[str, Any]]:
-    """The arguments with which the function is called. A hint that cannot be read is none."""
+    """The arguments with which the function is called: by position where its signature asks for it,
+    the rest by name. A hint that cannot be read is none."""
     try:
         parameters = kinds.parameters_of(function)
     except (NameError, TypeError, ValueError):
         return [], arguments
     rest = next((p for p in parameters.values() if p.kind is p.VAR_KEYWORD), None)
-    args: List[Any] = []
     named: Dict[str, Any] = {}
     for name, value in arguments.items():
         parameter = parameters.get(name)
         if parameter is None or parameter is rest:
             parameter = rest
         try:
-            named[name] = value if parameter is None else convert(value, parameter.annotation)
+            named[name] = value if parameter is None else _convert_one(value, parameter)
         except WRONG as error:
             raise ValueError(f"the argument {name!r}: {error}") from error
+    return _by_position(parameters, named), named
+
+
+def _convert_one(value: Any, parameter: inspect.Parameter) -> Any:
+    hint = parameter.annotation
+    return convert(value, List[hint] if parameter.kind is parameter.VAR_POSITIONAL else hint)
+
+
+def _by_position(parameters: Dict[str, inspect.Parameter], named: Dict[str, Any]) -> List[Any]:
+    """Takes out of `named` what cannot go by name: what is positional alone, and all that stands
+    before more values of *args."""
+    more = next((p.name for p in parameters.values() if p.kind is p.VAR_POSITIONAL), None)
+    extra: List[Any] = named.pop(more, []) if more else []
+    args: List[Any] = []
     for name, parameter in parameters.items():
-        if parameter.kind is not parameter.POSITIONAL_ONLY or name not in named:
-            if parameter.kind is parameter.POSITIONAL_ONLY:
-                break  # what follows has a default too
-            continue
-        args.append(named.pop(name))
-    return args, named
+        by_name = parameter.kind is parameter.POSITIONAL_OR_KEYWORD
+        if parameter.kind is not parameter.POSITIONAL_ONLY and not (by_name and extra):
+            break
+        if name in named:
+            args.append(named.pop(name))
+        elif extra or any(
+            later.name in named for later in parameters.values() if later.kind is later.POSITIONAL_ONLY
+        ):
+            if parameter.default is parameter.empty:
+                raise ValueError(f"the argument {name!r} is missing")
+            args.append(parameter.default)
+        else:
+            break  # what follows has a default too
+    return args + extra

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import collections
 import collections.abc
 import dataclasses
 import enum
@@ -10,7 +11,7 @@ import inspect
 import sys
 import types
 import typing
-from typing import Any, Callable, Dict, List, Literal, Tuple, Union
+from typing import Any, Callable, Dict, List, Literal, Optional, Tuple, Union
 
 from . import _values
 
@@ -23,13 +24,22 @@ LISTS = (
     collections.abc.MutableSequence,
     collections.abc.Iterable,
     collections.abc.Collection,
+    collections.deque,
 )
 SETS = (set, frozenset, collections.abc.Set, collections.abc.MutableSet)
-DICTS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
+DICTS = (
+    dict,
+    collections.abc.Mapping,
+    collections.abc.MutableMapping,
+    collections.OrderedDict,
+    collections.defaultdict,
+)
+LITERAL_STRING = getattr(typing, "LiteralString", str)
 
 
 def bare(hint: Any) -> Tuple[Any, List[Any]]:
-    """Without Annotated, Required and the like, NewType and TypeVar; and what Annotated says."""
+    """Without Annotated, Required and the like, NewType, TypeVar and aliases; and what Annotated
+    says."""
     notes: List[Any] = []
     while True:
         origin = typing.get_origin(hint)
@@ -40,8 +50,16 @@ def bare(hint: Any) -> Tuple[Any, List[Any]]:
             hint = hint.__args__[0]
         elif hasattr(hint, "__supertype__"):
             hint = hint.__supertype__
+        elif type(hint).__name__ == "TypeAliasType":  # type X = ..., since Python 3.12
+            hint = hint.__value__
+        elif hint is LITERAL_STRING:
+            hint = str
+            return hint, notes
         elif isinstance(hint, typing.TypeVar):
-            hint = hint.__bound__ if hint.__bound__ is not None else Any
+            if hint.__constraints__:
+                hint = Union[hint.__constraints__]
+            else:
+                hint = hint.__bound__ if hint.__bound__ is not None else Any
         else:
             return hint, notes
 
@@ -85,6 +103,11 @@ def container(hint: Any) -> Any:
         if any(origin is member for member in members):
             return kind
     return None
+
+
+def is_empty_tuple(hint: Any) -> bool:
+    """Tuple[()], which is not Tuple."""
+    return typing.get_origin(hint) is tuple and getattr(hint, "__args__", None) in ((), ((),))
 
 
 def enum_by_value(cls: Any) -> bool:
@@ -164,13 +187,22 @@ def described(function: Callable[..., Any]) -> Any:
 
 
 def parameters_of(function: Callable[..., Any]) -> Dict[str, inspect.Parameter]:
-    """Those that can be given, with their hints resolved."""
+    """With their hints resolved. `x: int = None` may be None, whatever the Python."""
     hints = hints_of(described(function))
-    return {
-        name: parameter.replace(annotation=hints.get(name, Any))
-        for name, parameter in inspect.signature(function).parameters.items()
-        if parameter.kind is not inspect.Parameter.VAR_POSITIONAL
-    }
+    found = {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        hint = hints.get(name, Any)
+        if parameter.default is None and bare(hint)[0] not in (Any, object):
+            hint = Optional[hint]
+        found[name] = parameter.replace(annotation=hint)
+    return found
+
+
+def is_unbound(function: Any, parameters: Dict[str, inspect.Parameter]) -> bool:
+    """Whether it is a method without its object: nobody could give it that."""
+    outer, _, _ = getattr(function, "__qualname__", "").rpartition(".")
+    first = next(iter(parameters), "")
+    return bool(outer) and not outer.endswith("<locals>") and first in ("self", "cls")
 
 
 if sys.version_info < (3, 9):

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import base64
 import datetime
 import decimal
 import inspect
 import json
+import math
 import pathlib
 import re
 import textwrap
@@ -28,6 +30,7 @@ PLAIN: Dict[Any, Dict[str, Any]] = {
     int: {"type": "integer"},
     float: {"type": "number"},
     bytes: {"type": "string", "contentEncoding": "base64"},
+    bytearray: {"type": "string", "contentEncoding": "base64"},
     datetime.datetime: {"type": "string", "format": "date-time"},
     datetime.date: {"type": "string", "format": "date"},
     datetime.time: {"type": "string", "format": "time"},
@@ -39,6 +42,9 @@ PLAIN: Dict[Any, Dict[str, Any]] = {
     pathlib.PurePosixPath: {"type": "string"},
     pathlib.PosixPath: {"type": "string"},
 }
+
+
+DEFAULT_ITEMS = 100  # of a list or dict that is shown as a default
 
 
 class _Maker:
@@ -105,9 +111,13 @@ class _Maker:
             elif kinds.is_literal(key) or kinds.is_enum(key):
                 schema["propertyNames"] = self.make(key, where)
             elif key not in (str, Any):
-                raise CallboxError(f"a JSON object has no keys of the type {key!r}", where)
+                name = PLAIN.get(key, {})
+                if name.get("type") != "string":
+                    raise CallboxError(f"a JSON object has no keys of the type {key!r}", where)
+                if "format" in name:
+                    schema["propertyNames"] = {"format": name["format"]}
             return {**schema, "additionalProperties": self.make(value, f"{where}[...]")}
-        if kind is tuple and args and args[-1] is not Ellipsis:
+        if kinds.is_empty_tuple(hint) or kind is tuple and args and args[-1] is not Ellipsis:
             args = () if args == ((),) else args
             items = [self.make(arg, f"{where}[{n}]") for n, arg in enumerate(args)]
             prefix = {"prefixItems": items} if items else {}
@@ -129,11 +139,16 @@ class _Maker:
 
     def record(self, hint: Any, where: str) -> Dict[str, Any]:
         hints, required, defaults = kinds.fields_of(hint)
-        properties = {
-            name: _with_default(self.make(item, f"{where}.{name}"), defaults, name)
-            for name, item in hints.items()
-        }
+        said, described = read_docstring(_own_docstring(hint))
+        properties = {}
+        for name, item in hints.items():
+            made = self.make(item, f"{where}.{name}")
+            if name in described:
+                made = {**made, "description": described[name]}
+            properties[name] = _with_default(made, defaults, name)
         schema = {"type": "object", "properties": properties, "additionalProperties": False}
+        if said:
+            schema["description"] = said
         return {**schema, "required": required} if required else schema
 
     def model(self, hint: Any) -> Dict[str, Any]:
@@ -147,27 +162,73 @@ class _Maker:
         return dict(schema)
 
 
+def _own_docstring(cls: type) -> Optional[str]:
+    """What somebody wrote, rather than what dataclasses and typing make up."""
+    text = vars(cls).get("__doc__")
+    return None if not text or text.startswith(cls.__name__ + "(") else text
+
+
+_NOTHING = inspect.Parameter.empty
+
+
+def _to_json(value: Any) -> Any:
+    """A default as an argument would say it; _NOTHING where there is no such."""
+    if value is None or type(value) in (str, int, bool):
+        return value
+    if type(value) is float:
+        return value if math.isfinite(value) else _NOTHING
+    if kinds.is_enum(type(value)):
+        return _to_json(value.value) if kinds.enum_by_value(type(value)) else value.name
+    if isinstance(value, (datetime.date, datetime.time)):
+        return value.isoformat()
+    if isinstance(value, datetime.timedelta):
+        return value.total_seconds()
+    if isinstance(value, (decimal.Decimal, uuid.UUID, pathlib.PurePath)):
+        return str(value)
+    if isinstance(value, (bytes, bytearray)):
+        return base64.b64encode(value).decode()
+    if type(value) in (list, tuple, dict) and len(value) <= DEFAULT_ITEMS:
+        pairs = value.items() if type(value) is dict else enumerate(value)
+        made = {key: _to_json(item) for key, item in pairs}
+        if any(item is _NOTHING for item in made.values()):
+            return _NOTHING
+        if type(value) is dict:
+            return made if all(type(key) is str for key in made) else _NOTHING
+        return list(made.values())
+    return _NOTHING
+
+
 def _with_default(schema: Dict[str, Any], defaults: Dict[str, Any], name: str) -> Dict[str, Any]:
     """Only what JSON has is shown; the function knows its own defaults."""
-    value = defaults.get(name, inspect.Parameter.empty)
-    plain = value is None or type(value) in (str, int, float, bool)
-    return {**schema, "default": value} if plain and value == value else schema
+    value = _to_json(defaults.get(name, _NOTHING))
+    return schema if value is _NOTHING else {**schema, "default": value}
 
 
 # ---- Docstrings ----
 
+_SECTION = r"Args|Arguments|Parameters|Params|Keyword Args|Keyword Arguments|Other Parameters|Attributes"
+_GOOGLE = re.compile(rf"^(?:{_SECTION}):[ \t]*\n((?:[ \t]+.*\n?|[ \t]*\n)*)", re.M)
+_GOOGLE_ENTRY = re.compile(r"^\*{0,2}(\w+)\s*(?:\(.*?\))?\s*:\s*(.*(?:\n[ \t]+.*|\n(?=[ \t]*\n[ \t]))*)", re.M)
+_NUMPY = re.compile(rf"^(?:{_SECTION})\n-{{3,}}[ \t]*\n((?:(?!.*\n-{{3,}}).*\n?)*)", re.M)
+_NUMPY_ENTRY = re.compile(r"^(\*{0,2}\w+(?:,[ \t]*\*{0,2}\w+)*)[ \t]*(?::.*)?\n((?:[ \t]+.*\n?|[ \t]*\n(?=[ \t]+\S))+)", re.M)
+_FIELD = re.compile(r"^:(?:param|parameter|arg|argument|key|keyword)\s+(?:[^:\n]*\s)?\*{0,2}(\w+):\s*(.*(?:\n[ \t]+.*)*)", re.M)
+_END_OF_FIRST = re.compile(rf"\n\s*\n|\n(?=(?:{_SECTION}):|(?:{_SECTION})\n-{{3,}}|:\w+[^:\n]*:)")
+
 
 def read_docstring(text: Optional[str]) -> Tuple[str, Dict[str, str]]:
-    """The first paragraph, and what an "Args:" section or ":param name:" say of parameters."""
+    """The first paragraph, and what is said of parameters: in the style of Google ("Args:"), of NumPy
+    (a "Parameters" that is underlined) or of reST (":param name:")."""
     text = inspect.cleandoc(text or "")
-    first = re.split(r"\n\s*\n|\n(?=Args:|Arguments:|Parameters:|:param )", text, maxsplit=1)[0]
+    first = "" if re.match(rf":param|(?:{_SECTION})(?::|\n-)", text) else _END_OF_FIRST.split(text, maxsplit=1)[0]
     described: Dict[str, str] = {}
-    section = re.search(r"^(?:Args|Arguments|Parameters):\s*\n((?:[ \t]+.*\n?|\s*\n)*)", text, re.M)
-    if section:
-        entry = re.compile(r"^\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.*(?:\n[ \t]+.*)*)", re.M)
-        for name, said in entry.findall(textwrap.dedent(section.group(1))):
+    for section in _GOOGLE.findall(text):
+        for name, said in _GOOGLE_ENTRY.findall(textwrap.dedent(section)):
             described[name] = " ".join(said.split())
-    for name, said in re.findall(r"^:param (?:\w+ )?(\w+):\s*(.*(?:\n[ \t]+.*)*)", text, re.M):
+    for section in _NUMPY.findall(text):
+        for names, said in _NUMPY_ENTRY.findall(section + "\n"):
+            for name in re.findall(r"\w+", names):
+                described[name] = " ".join(said.split())
+    for name, said in _FIELD.findall(text):
         described[name] = " ".join(said.split())
     return " ".join(first.split()), described
 
@@ -182,19 +243,25 @@ def schema_of(function: Callable[..., Any], descriptions: Dict[str, str]) -> Dic
         ) from None
     except (TypeError, ValueError) as error:
         raise CallboxError(f"it has no signature: {error}", "", "give input_schema") from None
+    if kinds.is_unbound(function, parameters):
+        raise CallboxError(
+            "it is a method without its object", "", "give that of an object: Tool(thing.method)"
+        )
     maker = _Maker()
     properties: Dict[str, Any] = {}
     required: List[str] = []
     schema: Dict[str, Any] = {"type": "object", "properties": properties}
     for name, parameter in parameters.items():
         item = maker.make(parameter.annotation, name)
-        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+        if parameter.kind is parameter.VAR_KEYWORD:
             schema["additionalProperties"] = item
             continue
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            item = {"type": "array", "items": item}
+        elif parameter.default is parameter.empty:
+            required.append(name)
         if name in descriptions:
             item = {**item, "description": descriptions[name]}
-        if parameter.default is inspect.Parameter.empty:
-            required.append(name)
         properties[name] = _with_default(item, {name: parameter.default}, name)
     if required:
         schema["required"] = required

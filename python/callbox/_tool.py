@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, TypeVar, Union, overload
 
 from ._error import CallboxError
@@ -21,6 +22,15 @@ def _name_of(function: Any) -> str:
         function = function.func
     name = getattr(function, "__name__", None) or type(function).__name__
     return str(name)
+
+
+def _docstring_of(function: Any) -> Optional[str]:
+    """That of what is called; of an object, that of its class if its method has none."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    if inspect.isroutine(function) or isinstance(function, type):
+        return getattr(function, "__doc__", None)
+    return type(function).__call__.__doc__ or type(function).__doc__
 
 
 class Tool:
@@ -56,7 +66,7 @@ class Tool:
         """The members of MCP: name, description, inputSchema ..."""
         from ._schema import read_docstring, schema_of
 
-        description, parameters = read_docstring(getattr(self.function, "__doc__", None))
+        description, parameters = read_docstring(_docstring_of(self.function))
         try:
             schema = self.given_schema or schema_of(self.function, parameters)
         except CallboxError as error:
