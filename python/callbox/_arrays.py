@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import base64
+import importlib
 import re
 from typing import TYPE_CHECKING, Any, Dict, Optional
 
@@ -18,7 +19,7 @@ CHARACTER_MAX = 0x10FFFF
 
 
 def encode(encoder: Encoder, value: Any, place: Place) -> Any:
-    import numpy  # type: ignore[import,unused-ignore]
+    numpy: Any = importlib.import_module("numpy")
 
     scalar = isinstance(value, numpy.generic)
     if not scalar and type(value) not in (numpy.ndarray, numpy.memmap):
@@ -50,7 +51,7 @@ def _check(numpy: Any, array: Any) -> None:
 def decode(item: Dict[str, Any], parts: Optional[Parts], part: Optional[int]) -> Any:
     """A new array, writable. Nothing is allocated before its size is known to be that of the data."""
     try:
-        import numpy
+        numpy: Any = importlib.import_module("numpy")
     except ImportError:
         raise ValueError("it has an array of numpy, which is not installed here") from None
 

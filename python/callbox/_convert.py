@@ -174,8 +174,9 @@ def bind(function: Callable[..., Any], arguments: Dict[str, Any]) -> Tuple[List[
 
 
 def _convert_one(value: Any, parameter: inspect.Parameter) -> Any:
-    hint = parameter.annotation
-    return convert(value, List[hint] if parameter.kind is parameter.VAR_POSITIONAL else hint)
+    if parameter.kind is parameter.VAR_POSITIONAL:
+        return [convert(item, parameter.annotation) for item in _plain(list)(value)]
+    return convert(value, parameter.annotation)
 
 
 def _by_position(parameters: Dict[str, inspect.Parameter], named: Dict[str, Any]) -> List[Any]:

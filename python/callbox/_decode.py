@@ -15,12 +15,12 @@ import dataclasses
 import datetime
 import decimal
 import enum
+import importlib
 import json
 import pathlib
 import re
 import sys
 import uuid
-from json import scanner
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional
 
 from ._encode import TAG, class_key, fields_of
@@ -182,7 +182,8 @@ class _Decoder:
             raise ValueError("the fields of a dataclass must be an object")
         if cls is None or not dataclasses.is_dataclass(cls) or hasattr(cls, "__del__"):
             return values
-        if cls.__new__ is not object.__new__ or {f.name for f in fields_of(cls)} != set(values):
+        own_new = getattr(cls, "__new__") is not getattr(object, "__new__")
+        if own_new or {field.name for field in fields_of(cls)} != set(values):
             return values
         made: Any = object.__new__(cls)
         for name, value in values.items():
@@ -203,10 +204,8 @@ class _Patient(json.JSONDecoder):
 
     def __init__(self, **how: Any) -> None:
         super().__init__(**how)
-        from json import decoder
-
-        self.parse_array = decoder.JSONArray  # type: ignore[attr-defined]
-        self.scan_once = scanner.py_make_scanner(self)  # type: ignore[attr-defined]
+        scanner: Any = importlib.import_module("json.scanner")
+        self.scan_once = scanner.py_make_scanner(self)
 
 
 def _no_constant(name: str) -> None:

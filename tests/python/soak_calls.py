@@ -1,0 +1,227 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Calls from asyncio, 64 at once, of every kind: some large, some that crash, some that are cancelled.
+Each result must be right, nothing may be left, and the event loop must never be kept waiting.
+
+    soak_calls.py [CALLS [SEED]]
+
+How long the loop is kept is what its own callbacks take: on a machine where others run as well, a
+thread that waits for a processor is not to blame. So both are measured, the lag by the clock, and the
+longest that a callback used the processor or the interpreter's lock was not to be had."""
+
+import asyncio
+import base64
+import collections
+import gc
+import os
+import pathlib
+import random
+import sys
+import threading
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+
+import soak_tools
+from callbox import Policy, Toolbox, Warden
+
+AT_ONCE = 64
+BLOCKED = 0.020  # seconds
+TOOLS = ("add", "pair", "echo", "count", "numbers", "fails", "sleeps")
+
+
+def resident(pid="self"):
+    with open(f"/proc/{pid}/statm", encoding="ascii") as stream:
+        return int(stream.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def descriptors(pid="self"):
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def descendants(pid):
+    """Processes below one, by their parents."""
+    parents = collections.defaultdict(list)
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                stat = pathlib.Path("/proc", name, "stat").read_text()
+            except OSError:
+                continue
+            parents[int(stat.rpartition(")")[2].split()[1])].append(int(name))
+    found, left = [], [pid]
+    while left:
+        below = parents.get(left.pop(), [])
+        found += below
+        left += below
+    return len(found)
+
+
+class Heart:
+    """Beats on the loop, and notes how late."""
+
+    def __init__(self):
+        self.lags = []
+        self.task = asyncio.get_running_loop().create_task(self.beat())
+
+    async def beat(self):
+        while True:
+            due = time.monotonic() + 0.002
+            await asyncio.sleep(0.002)
+            self.lags.append(max(0.0, time.monotonic() - due))
+
+    def stop(self):
+        self.task.cancel()
+        self.lags.sort()
+
+    def quantile(self, share):
+        return self.lags[min(len(self.lags) - 1, int(len(self.lags) * share))]
+
+
+class Soak:
+    def __init__(self, calls, seed, warden):
+        self.calls, self.random = calls, random.Random(seed)
+        self.warden = warden
+        self.counts = collections.Counter()
+        self.wrong = []
+        self.box = Toolbox(
+            [getattr(soak_tools, name) for name in TOOLS],
+            policy=Policy(limits={"wall": 20}),
+            warden=warden,
+        )
+
+    def check(self, good, what, result):
+        self.counts[what] += 1
+        if not good:
+            self.wrong.append(f"{what}: {result!r} {result.error} {result.report.text}")
+
+    async def one(self, n):
+        kind = self.random.random()
+        call = self.box.call
+        if kind < 0.45:
+            result = await call("add", {"a": n, "b": 1}, call_id=f"c{n}")
+            self.check(result.ok and result.output == n + 1 and result.report.id == f"c{n}", "add", result)
+        elif kind < 0.55:
+            result = await call("pair", {"n": n})
+            self.check(result.ok and result.output == soak_tools.Pair(n, str(n)), "pair", result)
+        elif kind < 0.62:
+            data = self.random.randbytes(self.random.choice([10, 3000, 400_000, 2_000_000]))
+            result = await call("echo", {"data": base64.b64encode(data).decode()})
+            good = result.ok and result.output == data and result.stdout == f"{len(data)}\n"
+            self.check(good, "echo", result)
+        elif kind < 0.66:
+            items = list(range(self.random.choice([3, 60_000])))
+            result = await call("count", {"items": items})
+            self.check(result.ok and result.output == {"sum": sum(items), "n": len(items)}, "count", result)
+        elif kind < 0.70:
+            result = await call("numbers", {"n": 70_000, "first": n})
+            self.check(result.ok and result.output == list(range(n, n + 70_000)), "numbers", result)
+        elif kind < 0.85:
+            await self.failing(n)
+        else:
+            await self.cancelled(n)
+
+    async def failing(self, n):
+        how = self.random.choice(["crash", "exit", "memory", "raise"])
+        result = await self.box.call("fails", {"how": how, "n": n})
+        report = result.report
+        good = {
+            "crash": report.signal == "SIGSEGV",
+            "memory": report.signal == "SIGKILL" and report.truncated is False and len(report.stdout) == 100_000,
+            "exit": report.code == n % 100 + 1,
+            "raise": result.error == f"KeyError: {n}" and "fails" in result.traceback,
+        }[how]
+        self.check(not result.ok and good, how, result)
+
+    async def cancelled(self, n):
+        large = self.random.random() < 0.2
+        name, arguments = ("numbers", {"n": 70_000, "first": 0}) if large else ("sleeps", {"seconds": 10})
+        task = asyncio.get_running_loop().create_task(self.box.call(name, arguments))
+        await asyncio.sleep(self.random.choice([0, 0, 0.001, 0.01, 0.05]))
+        task.cancel()
+        try:
+            result = await task
+            self.check(result.ok and name == "numbers", "too late to cancel", result)
+        except asyncio.CancelledError:
+            self.counts["cancelled"] += 1
+
+    async def worker(self, numbers):
+        for n in numbers:  # shared: each takes the next
+            await self.one(n)
+
+    async def run(self):
+        # What is made once, and kept: threads for what is large, interpreters that wait.
+        await asyncio.gather(*[self.one(n) for n in range(AT_ONCE)])
+        await self.settle()
+        gc.collect()
+        before = self.state()
+        heart = Heart()
+        numbers = iter(range(self.calls))
+        begin = time.monotonic()
+        await asyncio.gather(*[self.worker(numbers) for _ in range(AT_ONCE)])
+        taken = time.monotonic() - begin
+        heart.stop()
+        await self.settle()
+        gc.collect()
+        after = self.state()
+        return heart, taken, before, after
+
+    async def settle(self):
+        """Boxes of cancelled calls end a moment after their calls."""
+        last, same = None, 0
+        for _ in range(200):
+            await asyncio.sleep(0.05)
+            now = descendants(self.warden.pid), descriptors(self.warden.pid)
+            same = same + 1 if now == last else 0
+            last = now
+            if same == 10:
+                return
+
+    def state(self):
+        return {
+            "descriptors": descriptors(),
+            "threads": threading.active_count(),
+            "tasks": len(asyncio.all_tasks()),
+            "memory": resident(),
+            "warden's descriptors": descriptors(self.warden.pid),
+            "warden's memory": resident(self.warden.pid),
+            "warden's processes": descendants(self.warden.pid),
+        }
+
+
+def leaks(before, after, calls):
+    """What has grown more than it can by itself: a few boxes are made and unmade all the time."""
+    allowed = {
+        "descriptors": 0,
+        "threads": 32,
+        "tasks": 0,
+        "memory": 48 << 20,  # what the allocator keeps of large values
+        "warden's descriptors": 64,
+        "warden's memory": 4 << 20,
+        "warden's processes": 32,
+    }
+    return [f"{name}: {before[name]} -> {after[name]}" for name in before if after[name] - before[name] > allowed[name]]
+
+
+def main():
+    calls = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
+    seed = int(sys.argv[2]) if len(sys.argv) > 2 else random.randrange(10**6)
+    slack = float(os.environ.get("CALLBOX_TEST_SLACK", "1"))
+    with Warden() as warden:
+        soak = Soak(calls, seed, warden)
+        heart, taken, before, after = asyncio.run(soak.run())
+    print(f"seed {seed}: {calls} calls in {taken:.1f} s, {dict(soak.counts)}")
+    print(f"lag of the loop: p50 {heart.quantile(0.5) * 1000:.1f} ms, p99 {heart.quantile(0.99) * 1000:.1f} ms, "
+          f"p99.9 {heart.quantile(0.999) * 1000:.1f} ms, most {heart.lags[-1] * 1000:.1f} ms, {len(heart.lags)} beats")  # fmt: skip
+    print("before", before)
+    print("after ", after)
+    faults = soak.wrong[:10] + leaks(before, after, calls)
+    if heart.quantile(0.999) > BLOCKED * slack:
+        faults.append("the event loop was blocked")
+    for fault in faults:
+        print("wrong:", fault)
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
