@@ -8,6 +8,7 @@ FUZZ_SECONDS ?= 30
 BENCH_ROUNDS ?= 300
 SOAK_CALLS ?= 100000
 SOAK_TOOL_CALLS ?= 10000
+SOAK_PYTHON_CALLS ?= 10000
 BENCH_CALLS ?= 3000
 
 # Debian's own tools, whatever else the PATH may hold: they find Debian's Python modules.
@@ -87,11 +88,15 @@ fuzz: ## fuzz each parser for FUZZ_SECONDS (30)
 	@scripts/install-deps --test
 	@scripts/fuzz $(FUZZ_SECONDS)
 
-soak: ## 100000 calls of every kind, 10000 of tools, 1000 deaths, every fault of every system call
+soak: ## 100000 calls of every kind, 10000 of tools, 10000 from Python, 1 GB of result, 1000 deaths, every fault
 	@scripts/install-deps --test
 	@$(MAKE) -s $(BUILD)/.tests-enabled && $(MAKE) all
 	@CALLBOX_WARDEN=$(CURDIR)/$(BUILD)/callbox $(BUILD)/tests/soak $(CURDIR)/$(BUILD)/tests/worker $(SOAK_CALLS)
 	@CALLBOX_WARDEN=$(CURDIR)/$(BUILD)/callbox $(BUILD)/tests/soak-tools $(SOAK_TOOL_CALLS)
+	@CALLBOX_WARDEN=$(CURDIR)/$(BUILD)/callbox PYTHONPATH=$(CURDIR)/$(BUILD)/python $(PYTHON) \
+		tests/python/soak_calls.py $(SOAK_PYTHON_CALLS)
+	@CALLBOX_WARDEN=$(CURDIR)/$(BUILD)/callbox PYTHONPATH=$(CURDIR)/$(BUILD)/python CALLBOX_FULL=1 \
+		$(PYTHON) -m pytest -q -p no:cacheprovider tests/python/test_large_results.py
 	@CALLBOX_BUILD=$(CURDIR)/$(BUILD) CALLBOX=$(CURDIR)/$(BUILD)/callbox $(PYTHON) tests/test_faults.py --full
 
 install: all ## install under PREFIX (/usr/local), staged in DESTDIR

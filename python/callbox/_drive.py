@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
+import json
 import os
 import time
 from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Optional, TypeVar
@@ -92,12 +94,38 @@ def to_bytes(text: Any) -> bytes:
     return text if isinstance(text, bytes) else os.fsencode(text)
 
 
+_helper: Optional[concurrent.futures.ThreadPoolExecutor] = None
+
+
+def _forget() -> None:
+    global _helper
+    _helper = None
+
+
+os.register_at_fork(after_in_child=_forget)
+
+
+async def aside(function: Callable[..., T], *arguments: Any) -> T:
+    """Work that would keep an event loop too long, by one thread for all: more of them would contend
+    with the loop for the interpreter."""
+    global _helper
+    if _helper is None:
+        _helper = concurrent.futures.ThreadPoolExecutor(1, "callbox")
+    return await asyncio.get_running_loop().run_in_executor(_helper, function, *arguments)
+
+
+def to_json(value: Any, patient: bool) -> str:
+    """`patient`: in small steps, between which other threads run."""
+    if patient:
+        return "".join(json.JSONEncoder().iterencode(value))
+    return json.dumps(value)
+
+
 def is_large(value: Any) -> bool:
     """Whether it would keep an event loop from its other work to make JSON of it. A quick look."""
-    rest, seen, size = [value], 0, 0
+    rest, size = [value], 0
     while rest:
         item = rest.pop()
-        seen += 1
         if isinstance(item, (str, bytes)):
             size += len(item)
         elif isinstance(item, Mapping):
@@ -174,4 +202,4 @@ async def afinish(call: Call, listeners: Listeners, make: Callable[[RawReport], 
         finally:
             call.close()
 
-    return await watch.loop.run_in_executor(None, take) if size > LARGE else take()
+    return await aside(take) if size > LARGE else take()

@@ -7,7 +7,6 @@ started ahead (_interpreter.py)."""
 
 from __future__ import annotations
 
-import asyncio
 import collections
 import datetime
 import json
@@ -18,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Iterable, List, Ma
 from typing import Optional, Union
 
 from . import _channel, _kinds, _values
-from ._drive import LARGE, Listeners, OnBytes, OnLog, OnProgress, afinish, finish, is_large
-from ._drive import limits_to_spec, to_bytes
+from ._drive import LARGE, Listeners, OnBytes, OnLog, OnProgress, afinish, aside, finish, is_large
+from ._drive import limits_to_spec, to_bytes, to_json
 from ._error import CallboxError
 from ._interpreter import add_to_policy, start_of
 from ._native import Warden, default_warden, native
@@ -254,6 +253,7 @@ class Toolbox:
         limits: Optional[Mapping[str, Any]],
         explain: bool,
         listeners: Listeners,
+        patient: bool = False,
     ) -> Call:
         spec: Dict[str, Any] = {**listeners.modes(), **limits_to_spec(limits, timeout), "raw": 1}
         if call_id:
@@ -261,7 +261,7 @@ class Toolbox:
         if explain:
             spec["explain"] = 1
         self._look()
-        call: Call = self._native.start(name, json.dumps(arguments or {}), spec)
+        call: Call = self._native.start(name, to_json(arguments or {}, patient), spec)
         return call
 
     async def call(
@@ -284,7 +284,7 @@ class Toolbox:
         typed = self._typed.get(name)
         particulars = (name, arguments, call_id, timeout, limits, explain, listeners)
         if is_large(arguments):  # the loop goes on while they are written and checked
-            call = await asyncio.get_running_loop().run_in_executor(None, self._start, *particulars)
+            call = await aside(self._start, *particulars, True)
         else:
             call = self._start(*particulars)
 
