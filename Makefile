@@ -26,7 +26,7 @@ MAKEFLAGS += --no-print-directory
 quietly = { said=$$($(1) 2>&1) || { echo "$$said" >&2; exit 1; }; }
 comma := ,
 
-.PHONY: all help deps demo test unit sanitize lint format bench fuzz soak install clean
+.PHONY: all help deps demo test unit sanitize lint format bench fuzz soak wheel install clean
 
 all: $(BUILD)/build.ninja ## build everything into build/ (the default)
 	@$(NINJA) -C $(BUILD)
@@ -98,6 +98,10 @@ soak: ## 100000 calls of every kind, 10000 of tools, 10000 from Python, 1 GB of 
 	@CALLBOX_WARDEN=$(CURDIR)/$(BUILD)/callbox PYTHONPATH=$(CURDIR)/$(BUILD)/python CALLBOX_FULL=1 \
 		$(PYTHON) -m pytest -q -p no:cacheprovider tests/python/test_large_results.py
 	@CALLBOX_BUILD=$(CURDIR)/$(BUILD) CALLBOX=$(CURDIR)/$(BUILD)/callbox $(PYTHON) tests/test_faults.py --full
+
+wheel: all ## build/wheel/callbox-*.whl: the Python package with all that it needs
+	@$(NINJA) -C $(BUILD) python/wheel/_callbox.abi3.so >/dev/null
+	@$(PYTHON) scripts/wheel --build $(BUILD)
 
 install: all ## install under PREFIX (/usr/local), staged in DESTDIR
 	@test "$$(cat $(BUILD)/.prefix)" = "$(PREFIX)" || { \

@@ -16,17 +16,31 @@ native: Any = None
 if not _channel.boxed:
     native = importlib.import_module("._callbox", __package__)
 
-__all__ = ["Warden", "default_warden", "native"]
+__all__ = ["Warden", "default_warden", "functions_program", "native"]
+
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def own_program(name: str, variable: str) -> Optional[str]:
+    """One that came with this package: in a wheel, or from the same build. None where the environment
+    names another, or there is none: the library looks for it, which knows the installed ones."""
+    if os.environ.get(variable):
+        return None
+    for folder in (os.path.join(HERE, "bin"), os.path.normpath(os.path.join(HERE, "..", ".."))):
+        path = os.path.join(folder, name)
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    return None
 
 
 def warden_program() -> Optional[str]:
-    """CALLBOX_WARDEN, else the one that was built with this package, else the installed one. None:
-    the library looks for it, which knows the first and the last."""
-    if os.environ.get("CALLBOX_WARDEN"):
-        return None
-    built = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "callbox")
-    built = os.path.normpath(built)
-    return built if os.path.isfile(built) and os.access(built, os.X_OK) else None
+    return own_program("callbox", "CALLBOX_WARDEN")
+
+
+def functions_program() -> Optional[str]:
+    """What serves functions of shared objects, which manifests name."""
+    return own_program("callbox-functions", "CALLBOX_FUNCTIONS")
 
 
 class Warden:

@@ -21,7 +21,7 @@ from ._drive import LARGE, Listeners, OnBytes, OnLog, OnProgress, afinish, aside
 from ._drive import limits_to_spec, to_bytes, to_json
 from ._error import CallboxError
 from ._interpreter import add_to_policy, start_of
-from ._native import Warden, default_warden, native
+from ._native import Warden, default_warden, functions_program, native
 from ._policy import Policy
 from ._report import Report
 from ._tool import Tool
@@ -171,6 +171,7 @@ class Toolbox:
             policy=self.policy._native,
             policies=None if policies is None else os.fspath(policies),
             calls=calls,
+            server=functions_program(),
         )
         for item in tools:
             self.add(item)
