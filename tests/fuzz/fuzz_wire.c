@@ -53,11 +53,14 @@ static void try_spec(const char *data, size_t size)
 /* A report comes from the warden, which is trusted; but a bad one must not harm the caller. */
 static void try_report(const char *data, size_t size)
 {
-        struct wire_message message = { .type = WIRE_REPORT, .body = data, .length = size };
+        struct wire_message message = WIRE_MESSAGE_INIT;
         struct report report = REPORT_INIT;
         _cleanup_json_ json_t *json = NULL;
         char text[512];
 
+        message.type = WIRE_REPORT;
+        message.body = data;
+        message.length = size;
         if (wire_unpack_report(&message, &report) == 0) {
                 report_text(&report, text, sizeof(text));
                 json = report_to_json(&report);

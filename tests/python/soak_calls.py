@@ -9,6 +9,7 @@ Where 64 boxes and others want the same processors, a thread has to wait for one
 keeps the loop. So the lag is measured, and what the kernel says that threads of this process have
 waited for a processor meanwhile is taken off."""
 
+import array
 import asyncio
 import base64
 import collections
@@ -92,7 +93,7 @@ class Heart:
     """Beats on the loop, and notes how late, with and without the wait for a processor."""
 
     def __init__(self):
-        self.lags, self.blocked = [], []
+        self.lags, self.blocked = array.array("d"), array.array("d")
         self.task = asyncio.get_running_loop().create_task(self.beat())
 
     async def beat(self):
@@ -105,9 +106,7 @@ class Heart:
             self.blocked.append(max(0.0, lag - (waited() - before)))
 
     def stop(self):
-        self.task.cancel()
-        self.lags.sort()
-        self.blocked.sort()
+        self.lags, self.blocked = sorted(self.lags), sorted(self.blocked)
 
 
 def quantiles(name, values):
@@ -202,10 +201,11 @@ class Soak:
         begin = time.monotonic()
         await asyncio.gather(*[self.worker(numbers) for _ in range(AT_ONCE)])
         taken = time.monotonic() - begin
-        heart.stop()
+        heart.task.cancel()
         await self.settle()
         gc.collect()
         after = self.state()
+        heart.stop()
         return heart, taken, before, after
 
     async def settle(self):

@@ -14,7 +14,7 @@ import pytest
 from conftest import SECRET
 
 import callbox
-from callbox import CallboxError, Policy, Report, Warden, arun, run
+from callbox import CallboxError, Denial, Policy, Report, Warden, arun, run
 
 
 def test_a_program_and_a_shell_text():
@@ -98,6 +98,11 @@ def test_o6_stdin_is_not_the_agents():
     done = subprocess.run([sys.executable, "-c", script], input="mine\n", text=True,
                           stdout=subprocess.PIPE, check=True)  # fmt: skip
     assert done.stdout == "''\nmine\n"
+
+
+def test_denials_are_listed():
+    report = run("cat /etc/shadow", explain=True)
+    assert report.denials == [Denial("file", "/etc/shadow", "ENOENT", 1, "--read /etc/shadow")]
 
 
 def test_live_output():

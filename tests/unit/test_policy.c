@@ -275,7 +275,7 @@ static const struct refusal refusals[] = {
         { LIMIT("\"open_files\":9999999"), "limits.open_files", "at most 1048576" },
         { LIMIT("\"tmp_size\":null"), "limits.tmp_size", "cannot be without" },
         { LIMIT("\"capture\":\"2G\""), "limits.capture", "at most 1G" },
-        { LIMIT("\"result\":\"2G\""), "limits.result", "at most 1G" },
+        { LIMIT("\"result\":\"5G\""), "limits.result", "at most 4G" },
         { LIMIT("\"result\":null"), "limits.result", "without a limit" },
         /* System calls. */
         { "{\"syscalls\":{\"allow\":[\"Ptrace\"]}}", "syscalls.allow[0]", "not the name" },
