@@ -153,11 +153,30 @@ def _container(value: Any, kind: Any, hint: Any) -> Any:
     return made
 
 
+# Of functions that are likely to be called: read before there is a call.
+known: Dict[Callable[..., Any], Dict[str, inspect.Parameter]] = {}
+
+
+def learn(module: Any) -> None:
+    """Read the signatures of a module's functions."""
+    for function in list(vars(module).values()):
+        if inspect.isfunction(function) and function.__module__ == module.__name__:
+            try:
+                known[function] = kinds.parameters_of(function)
+            except Exception:
+                pass  # it is an error only of its own call
+
+
+def _parameters(function: Callable[..., Any]) -> Dict[str, inspect.Parameter]:
+    found = known.get(function) if inspect.isfunction(function) else None
+    return kinds.parameters_of(function) if found is None else found
+
+
 def bind(function: Callable[..., Any], arguments: Dict[str, Any]) -> Tuple[List[Any], Dict[str, Any]]:
     """The arguments with which the function is called: by position where its signature asks for it,
     the rest by name. A hint that cannot be read is none."""
     try:
-        parameters = kinds.parameters_of(function)
+        parameters = _parameters(function)
     except (NameError, TypeError, ValueError):
         return [], arguments
     rest = next((p for p in parameters.values() if p.kind is p.VAR_KEYWORD), None)
