@@ -28,7 +28,8 @@ def prepare(config: Dict[str, Any]) -> Optional[BaseException]:
     if above not in sys.path:
         sys.path.append(above)
     setattr(importlib.import_module("callbox._channel"), "boxed", True)
-    for name in ("callbox._convert", "callbox._values", "asyncio", "traceback"):
+    known = ("callbox._convert", "callbox._values", "asyncio", "traceback")
+    for name in (*known, *config.get("also", ())):
         importlib.import_module(name)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)  # so that it can be followed

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: MIT
+"""The subprocess backend and the registry of Calute and Xerxes. calute.py and xerxes.py say with which
+types, and how results come back."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+from .._error import CallboxError
+from .._native import default_warden
+from .._policy import Policy
+from ._calls import Calls, OnReport, Outcome, policy_with, wall
+
+Key = Tuple[Any, ...]
+
+
+class SubprocessSandboxBackend:
+    """Runs each call in a box of its own. `policy`, here or in `extra_args` of the backend's
+    configuration, says what else it may see and reach."""
+
+    as_json = False
+
+    def __init__(
+        self,
+        sandbox_config: Any,
+        *,
+        policy: Optional[Policy] = None,
+        calls: int = 0,
+        on_report: Optional[OnReport] = None,
+    ) -> None:
+        self._config = sandbox_config
+        self._policy = policy
+        self._bound = calls
+        self._on_report = on_report
+        self._open: Optional[Tuple[Key, Calls]] = None
+        _memory(sandbox_config)
+        if not sandbox_config.sandbox_timeout > 0:
+            raise ValueError("sandbox_timeout must be positive")
+
+    # ---- What the configuration asks for ----
+
+    def _directory(self) -> Optional[str]:
+        named: Optional[str] = self._config.working_directory
+        if named is None:
+            return None
+        place = os.path.realpath(os.path.expanduser(named))
+        os.scandir(place).close()  # raises what is wrong with it
+        return place
+
+    def _key(self, place: Optional[str]) -> Key:
+        config, backend = self._config, self._config.backend_config
+        return (
+            place,
+            config.sandbox_timeout,
+            _memory(config),
+            bool(config.sandbox_network_access),
+            tuple(sorted(backend.mount_paths.items())),
+            bool(backend.mount_readonly),
+            tuple(sorted(backend.env_vars.items())),
+            backend.extra_args.get("policy", self._policy),
+        )
+
+    def _calls(self) -> Calls:
+        """A configuration may be changed at any time; boxes are kept ready for the one of now."""
+        place = self._directory()
+        key = self._key(place)
+        if self._open is None or self._open[0] != key:
+            _, timeout, memory, network, mounts, readonly, environment, policy = key
+
+            def change(document: Dict[str, Any]) -> None:
+                files = document["files"]
+                document["limits"].update(wall=wall(timeout), memory=memory)
+                if network:
+                    document["network"] = "host"
+                if place is not None:
+                    files["workspace"] = place
+                rules = [{"host": os.path.abspath(host), "box": box} for host, box in mounts]
+                files["read" if readonly else "write"] += rules
+                document["environment"]["set"].update(environment)
+
+            made = policy_with(policy, change)
+            calls = Calls(made, calls=self._bound, as_json=self.as_json, on_report=self._on_report)
+            self._open = (key, calls)
+        return self._open[1]
+
+    # ---- Calls ----
+
+    def execute(self, tool_name: str, func: Callable[..., Any], arguments: Dict[str, Any]) -> Any:
+        """The result. On a thread with a running event loop, which must not wait, it is an awaitable
+        of the result; the executors of Calute and Xerxes wait for it."""
+        run = self.aexecute if _is_on_a_loop() else self.execute_sync
+        return run(tool_name, func, arguments)
+
+    def execute_sync(
+        self, tool_name: str, func: Callable[..., Any], arguments: Dict[str, Any]
+    ) -> Any:
+        """Waits for the end, wherever it is called."""
+        calls = self._calls_for(tool_name)
+        return self._value(tool_name, calls.call(tool_name, func, arguments))
+
+    async def aexecute(
+        self, tool_name: str, func: Callable[..., Any], arguments: Dict[str, Any]
+    ) -> Any:
+        """Cancelling it ends the call."""
+        calls = self._calls_for(tool_name)
+        return self._value(tool_name, await calls.acall(tool_name, func, arguments))
+
+    def _failed(self, tool_name: str, status: int, text: str) -> RuntimeError:
+        return RuntimeError(
+            f"Subprocess sandbox execution of tool '{tool_name}' failed (exit {status}): {text}"
+        )
+
+    def _calls_for(self, tool_name: str) -> Calls:
+        try:
+            return self._calls()
+        except (CallboxError, OSError, ValueError) as error:
+            raise self._failed(tool_name, -1, str(error)) from None
+
+    def _value(self, tool_name: str, told: Outcome) -> Any:
+        if told.state == "returned":
+            return told.value
+        if told.state == "timeout":
+            raise RuntimeError(
+                f"Subprocess sandbox execution of tool '{tool_name}' timed out after "
+                f"{self._config.sandbox_timeout}s"
+            )
+        if told.state == "unreadable":
+            raise RuntimeError(
+                f"Failed to deserialise subprocess sandbox result for tool '{tool_name}': {told.text}"
+            )
+        if told.state == "raised" and told.kind == "SystemExit":
+            status = int(told.text) if told.text.lstrip("-").isdecimal() else int(bool(told.text))
+            raise self._failed(tool_name, status, _said(told) or "it ended instead of returning")
+        if told.state == "raised":
+            raise RuntimeError(
+                f"Tool '{tool_name}' raised {told.kind} inside subprocess sandbox: {told.text}"
+            )
+        if told.state == "unsendable":
+            text = f"the tool or its arguments cannot be sent into a box: {told.text}"
+            raise self._failed(tool_name, -1, text)
+        status = -1 if told.state == "unmade" else told.status
+        raise self._failed(tool_name, status, " ".join(filter(None, (told.text, _said(told)))))
+
+    # ---- What it is ----
+
+    def is_available(self) -> bool:
+        """Whether there is a warden to make boxes."""
+        try:
+            default_warden()
+        except (CallboxError, OSError):
+            return False
+        return True
+
+    def get_capabilities(self) -> Dict[str, Any]:
+        return {
+            "backend": "subprocess",
+            "available": self.is_available(),
+            "isolation_level": "process",
+            "filesystem_isolation": True,
+            "network_isolation": not self._config.sandbox_network_access,
+            "memory_limit_mb": self._config.sandbox_memory_limit_mb,
+            "timeout": self._config.sandbox_timeout,
+        }
+
+
+def _is_on_a_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _memory(config: Any) -> Optional[int]:
+    """Bytes for the whole tree of a call; None, and nothing else, is no limit."""
+    limit = config.sandbox_memory_limit_mb
+    if limit is None:
+        return None
+    if not limit >= 1:
+        raise ValueError(
+            f"sandbox_memory_limit_mb must be 1 or more, or None for no limit, not {limit!r}"
+        )
+    return int(limit * (1 << 20))
+
+
+def _said(told: Outcome) -> str:
+    """The end of what a tool has written to stderr."""
+    return told.report.stderr.strip()[-1000:] if told.report else ""
+
+
+class Registry:
+    """Backends by name; those of the real package too, where there is one."""
+
+    def __init__(self, own: Any, real: Any) -> None:
+        self._own: Dict[str, Any] = {"subprocess": own}
+        self._real = real
+
+    def register_backend(self, name: str, cls: Any) -> None:
+        """One of the same name is replaced."""
+        self._own[name] = cls
+        if self._real is not None:
+            self._real.register_backend(name, cls)
+
+    def get_backend(self, name: str, sandbox_config: Any) -> Any:
+        if name in self._own:
+            return self._own[name](sandbox_config=sandbox_config)
+        if self._real is not None and name in self._real.list_backends():
+            return self._real.get_backend(name, sandbox_config=sandbox_config)
+        raise ValueError(
+            f"Unknown sandbox backend '{name}'. Available backends: {', '.join(self.list_backends())}"
+        )
+
+    def list_backends(self) -> List[str]:
+        return sorted({*self._own, *(self._real.list_backends() if self._real is not None else ())})
+
+    def install(self) -> bool:
+        """Make the real package use the box for "subprocess". Whether there is a real package."""
+        if self._real is None:
+            return False
+        self._real.register_backend("subprocess", self._own["subprocess"])
+        return True

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: MIT
+"""The code executor of loomflow: source text, run by an interpreter in a box."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import os
+import shutil
+import sys
+import tempfile
+from typing import Any, Dict, Mapping, Optional, Protocol, Sequence, Union
+
+from .._error import CallboxError
+from .._interpreter import add_to_policy
+from .._policy import Policy
+from .._run import arun
+from . import _scratch
+from ._calls import Outcome, interpreter_trees, policy_with, wall
+
+ENVIRONMENT = (
+    "PATH HOME LANG LC_ALL LC_CTYPE TERM TMPDIR USER LOGNAME SHELL TZ SYSTEMROOT SYSTEMDRIVE COMSPEC "
+    "PATHEXT WINDIR TEMP TMP USERPROFILE USERNAME"
+).split()
+# A box has these of its own, or has the caller's anyway.
+ALWAYS = frozenset("PATH LANG LC_ALL LC_CTYPE TERM TZ HOME TMPDIR USER LOGNAME SHELL".split())
+MAIN = "/run/callbox/main.py"
+
+
+@dataclasses.dataclass
+class ExecResult:
+    stdout: str
+    stderr: str
+    returncode: int
+    timed_out: bool = False
+    artifacts: Dict[str, bytes] = dataclasses.field(default_factory=dict)
+
+
+class CodeExecutor(Protocol):
+    async def run(
+        self,
+        code: str,
+        *,
+        language: str = "python",
+        timeout_s: float = 30.0,
+        files: Optional[Mapping[str, bytes]] = None,
+        env: Optional[Mapping[str, str]] = None,
+    ) -> Any: ...
+
+
+def _cut(head: _scratch.Head) -> str:
+    text = head.end()
+    return f"{text}\n... (truncated, {head.more} more chars)" if head.more else text
+
+
+class SubprocessExecutor:
+    """Runs code by `python -I` in an empty directory, or in `cwd`. New and changed files in ./out
+    come back, also from a call that ran out of time."""
+
+    result_type: Any = ExecResult
+
+    def __init__(
+        self,
+        python: str = sys.executable,
+        *,
+        cwd: Union[None, str, "os.PathLike[str]"] = None,
+        env_allowlist: Sequence[str] = tuple(ENVIRONMENT),
+        max_output_chars: int = 100_000,
+        max_artifact_bytes: int = 16_000_000,
+        policy: Optional[Policy] = None,
+    ) -> None:
+        self._python = python
+        self._cwd = None if cwd is None else os.path.abspath(os.fspath(cwd))
+        self._allowed = tuple(env_allowlist)
+        self._output = max_output_chars
+        self._artifacts = max_artifact_bytes
+        self._policy = policy
+
+    def _policy_for(self, place: str, main: str, timeout: float) -> Policy:
+        def change(document: Dict[str, Any]) -> None:
+            document["limits"]["wall"] = wall(timeout)
+            document["files"]["workspace"] = place
+            document["files"]["read"].append({"host": main, "box": MAIN})
+            known = {*document["environment"]["pass"], *document["environment"]["set"], *ALWAYS}
+            document["environment"]["pass"] += [name for name in self._allowed if name not in known]
+
+        made = policy_with(self._policy, change)
+        return Policy.from_json(add_to_policy(made, interpreter_trees(self._python)))
+
+    async def run(
+        self,
+        code: str,
+        *,
+        language: str = "python",
+        timeout_s: float = 30.0,
+        files: Optional[Mapping[str, bytes]] = None,
+        env: Optional[Mapping[str, str]] = None,
+    ) -> Any:
+        if language != "python":
+            raise ValueError(f"SubprocessExecutor runs python only, not {language!r}")
+        if not timeout_s > 0:
+            raise ValueError("timeout_s must be positive")
+        _scratch.check_names(files or {})
+        room = await asyncio.to_thread(tempfile.mkdtemp, prefix="callbox-code-")
+        try:
+            return await self._run(room, code, timeout_s, files or {}, env or {})
+        finally:
+            await asyncio.to_thread(shutil.rmtree, room, ignore_errors=True)
+
+    def _prepare(self, room: str, code: str, files: Mapping[str, bytes]) -> str:
+        """The directory in which the code starts."""
+        place = self._cwd or os.path.join(room, "work")
+        os.makedirs(os.path.join(place, "out"), exist_ok=True)
+        _scratch.put(place, files)  # raises for names that lead elsewhere
+        _scratch.put(room, {"main.py": code})
+        return place
+
+    async def _run(
+        self,
+        room: str,
+        code: str,
+        timeout_s: float,
+        files: Mapping[str, bytes],
+        env: Mapping[str, str],
+    ) -> Any:
+        place = await asyncio.to_thread(self._prepare, room, code, files)
+        out = os.path.join(place, "out")
+        before = await asyncio.to_thread(_scratch.look, out)
+        output, errors = _scratch.Head(self._output), _scratch.Head(self._output)
+        try:
+            report = await arun(
+                [self._python, "-I", "-B", MAIN],
+                policy=self._policy_for(place, os.path.join(room, "main.py"), timeout_s),
+                cwd=place,
+                environment=env,
+                on_output=output.add,
+                on_errors=errors.add,
+            )
+        except CallboxError as error:
+            return self.result_type(stdout="", stderr=f"ERROR: {error}", returncode=-1)
+        found = await asyncio.to_thread(_scratch.take, out, before, self._artifacts)
+        told = Outcome("ended", report=report)
+        stderr = _cut(errors)
+        if report.reason == "timeout":
+            stderr = f"ERROR: process killed after {timeout_s:.1f}s timeout"
+        elif report.reason not in ("exited", "signaled"):
+            stderr += f"ERROR: {report.text}"
+        return self.result_type(
+            stdout=_cut(output),
+            stderr=stderr,
+            returncode=-1 if report.reason == "timeout" else told.status,
+            timed_out=report.reason == "timeout",
+            artifacts=found,
+        )

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: MIT
+"""Paths in the arguments of a call: which arguments are paths, and whether they stay inside of some
+directories. It looks before the tool does, and no more: OSSandbox is the one that holds."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from typing import Any, FrozenSet, Iterable, Iterator, Mapping, Optional, Tuple, Union
+
+NAMES = frozenset(
+    "path file filename filepath directory dir folder src source dst destination target".split()
+)
+# After _ - or . in a name: output_file, log-dir.
+SUFFIXES = frozenset(
+    "path paths file files filename filenames directory directories dir dirs folder folders source "
+    "destination target targets".split()
+)
+DEPTH_MAX = 16
+
+PathLike = Union[str, "os.PathLike[str]"]
+
+
+def resolve_roots(roots: Iterable[PathLike]) -> Tuple[pathlib.Path, ...]:
+    if isinstance(roots, (str, os.PathLike)):
+        roots = [roots]
+    return tuple(pathlib.Path(root).expanduser().resolve() for root in roots)
+
+
+def _is_named_path(name: str) -> bool:
+    word = name.lower()
+    for mark in "-.":
+        word = word.replace(mark, "_")
+    return word in NAMES or word.rpartition("_")[2] in SUFFIXES
+
+
+def _texts(value: Any, depth: int = 0) -> Iterator[Tuple[Optional[str], str]]:
+    """Every text in a value, with the name that it has in a dict within it."""
+    if isinstance(value, (str, os.PathLike)):
+        yield None, os.fsdecode(value)
+    elif isinstance(value, bytes):
+        yield None, os.fsdecode(value)
+    elif depth < DEPTH_MAX and isinstance(value, Mapping):
+        for name, item in value.items():
+            for inner, text in _texts(item, depth + 1):
+                yield inner or str(name), text
+    elif depth < DEPTH_MAX and isinstance(value, (list, tuple, set, frozenset)):
+        for item in value:
+            yield from _texts(item, depth + 1)
+
+
+def _too_deep(value: Any, depth: int = 0) -> bool:
+    if not isinstance(value, (Mapping, list, tuple, set, frozenset)):
+        return False
+    if depth >= DEPTH_MAX:
+        return True
+    items = value.values() if isinstance(value, Mapping) else value
+    return any(_too_deep(item, depth + 1) for item in items)
+
+
+class PathCheck:
+    def __init__(
+        self,
+        roots: Tuple[pathlib.Path, ...],
+        path_args: Optional[Iterable[str]],
+        auto_detect: bool,
+        base: Optional[PathLike] = None,
+    ) -> None:
+        self.roots = roots
+        self.path_args: FrozenSet[str] = frozenset(path_args or ())
+        self.auto_detect = auto_detect
+        self.base = base
+
+    def _is_inside(self, text: str) -> bool:
+        try:
+            path = pathlib.Path(text).expanduser()
+            path = (pathlib.Path(self.base or os.getcwd()) / path).resolve()
+        except (OSError, RuntimeError, ValueError):  # a loop, no such user, a NUL
+            return False
+        return any(path == root or root in path.parents for root in self.roots)
+
+    def _is_path(self, name: str, text: str) -> bool:
+        if name in self.path_args:
+            return True
+        return self.auto_detect and (_is_named_path(name) or "/" in text or "\\" in text)
+
+    def refuse(self, args: Mapping[str, Any]) -> Optional[str]:
+        """Why the call is refused; None: it is not."""
+        for name, value in args.items():
+            if _too_deep(value):
+                return f"argument {name!r} is nested too deep to be checked"
+            for inner, text in _texts(value):
+                wanted = self._is_path(name, text) or (inner and self._is_path(inner, text))
+                if wanted and not self._is_inside(text):
+                    return f"argument {name!r} resolves outside the allowed roots ({text!r})"
+        return None

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: MIT
+"""The sandbox of Calute, with a box behind it.
+
+    from callbox.compat.calute import SandboxConfig, SandboxRouter, SubprocessSandboxBackend
+
+Where a calute that has a sandbox is installed its own types are used, and install() puts the backend into
+its registry, from where a runtime takes it by backend_type="subprocess"."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import _calute, _calute_types
+from ._real import find, module
+
+ExecutionContext: Any = find("calute.security.sandbox", "ExecutionContext", _calute_types)
+ExecutionDecision: Any = find("calute.security.sandbox", "ExecutionDecision", _calute_types)
+SandboxBackend: Any = find("calute.security.sandbox", "SandboxBackend", _calute_types)
+SandboxBackendConfig: Any = find("calute.security.sandbox", "SandboxBackendConfig", _calute_types)
+SandboxConfig: Any = find("calute.security.sandbox", "SandboxConfig", _calute_types)
+SandboxExecutionUnavailableError: Any = find(
+    "calute.security.sandbox", "SandboxExecutionUnavailableError", _calute_types
+)
+SandboxMode: Any = find("calute.security.sandbox", "SandboxMode", _calute_types)
+SandboxRouter: Any = find("calute.security.sandbox", "SandboxRouter", _calute_types)
+
+
+class SubprocessSandboxBackend(_calute.SubprocessSandboxBackend):
+    as_json = False
+
+
+_registry = _calute.Registry(SubprocessSandboxBackend, module("calute.security.sandbox_backends"))
+get_backend = _registry.get_backend
+install = _registry.install
+list_backends = _registry.list_backends
+register_backend = _registry.register_backend
+
+__all__ = [
+    "ExecutionContext",
+    "ExecutionDecision",
+    "SandboxBackend",
+    "SandboxBackendConfig",
+    "SandboxConfig",
+    "SandboxExecutionUnavailableError",
+    "SandboxMode",
+    "SandboxRouter",
+    "SubprocessSandboxBackend",
+    "get_backend",
+    "install",
+    "list_backends",
+    "register_backend",
+]

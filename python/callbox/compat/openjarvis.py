@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: MIT
+"""The subprocess sandbox of OpenJarvis, with a box behind it.
+
+    from callbox.compat.openjarvis import run_sandboxed
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import sys
+from typing import Any, Dict, List, Optional, Tuple
+
+from .. import _interpreter
+from .._error import CallboxError
+from .._policy import Policy
+from .._report import Report
+from .._run import run
+from . import _real
+from ._calls import Outcome, policy_with, wall
+from ._scratch import Head
+from ._tree import kill_tree
+
+__all__ = ["SandboxResult", "build_safe_env", "kill_process_tree", "run_sandboxed"]
+
+_SAFE_ENV_VARS = ("PATH", "HOME", "USER", "LANG", "TERM", "SHELL", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ")
+# A box has these of its own: what they name on the host is not in it.
+_OF_THE_BOX = ("HOME", "USER", "SHELL", "TMPDIR")
+_WALL = 30.0
+
+_slots: Dict[str, Any] = {"slots": True} if sys.version_info >= (3, 10) else {}
+
+
+@dataclasses.dataclass(**_slots)
+class _Own:
+    stdout: str = ""
+    stderr: str = ""
+    returncode: int = -1
+    timed_out: bool = False
+    killed: bool = False
+
+
+_Base: Any = getattr(_real.module("openjarvis.security.subprocess_sandbox"), "SandboxResult", _Own)
+
+
+@dataclasses.dataclass(**_slots)
+class SandboxResult(_Base):  # type: ignore[misc]
+    """The fields that it has in OpenJarvis, and more: what a command that ran out of time had
+    written, how many bytes of each stream are missing, and why the command ended."""
+
+    partial_stdout: str = ""
+    partial_stderr: str = ""
+    stdout_more: int = 0
+    stderr_more: int = 0
+    reason: str = ""
+
+    @property
+    def truncated(self) -> bool:
+        return bool(self.stdout_more or self.stderr_more)
+
+
+def build_safe_env(
+    passthrough: Optional[List[str]] = None, extra: Optional[Dict[str, str]] = None
+) -> Dict[str, str]:
+    """Harmless variables and those in `passthrough`, as far as they are set, and `extra`."""
+    names = (*_SAFE_ENV_VARS, *(passthrough or ()))
+    made = {name: os.environ[name] for name in names if name in os.environ}
+    made.update(extra or {})
+    return made
+
+
+def kill_process_tree(pid: int) -> None:
+    """End a process of the host, and all that it has started. Never this one."""
+    kill_tree(pid)
+
+
+_policies: Dict[Tuple[Any, ...], Policy] = {}
+
+
+def _policy(base: Optional[Policy], place: Optional[str], timeout: float) -> Policy:
+    """Kept, so that boxes can be ready for it: a call names its own time, where it is shorter."""
+    seconds = max(wall(timeout), _WALL)
+    here = None
+    if place is None:
+        try:
+            here = os.path.realpath(os.getcwd())
+        except OSError:  # it was removed
+            pass
+    key = (base, place, here, seconds)
+    if key not in _policies:
+
+        def change(document: Dict[str, Any]) -> None:
+            document["limits"]["wall"] = seconds
+            files = document["files"]
+            if place is not None:
+                files["workspace"] = place
+            elif here and not files.get("workspace") and not _interpreter._shows_too_much(here):
+                files["read"].append(here)
+
+        if len(_policies) > 100:
+            _policies.clear()
+        _policies[key] = policy_with(base, change)
+    return _policies[key]
+
+
+def _environment(passthrough: Optional[List[str]], extra: Optional[Dict[str, str]]) -> Dict[str, str]:
+    made = build_safe_env(passthrough, extra)
+    named = {*(passthrough or ()), *(extra or {})}
+    return {name: value for name, value in made.items() if name in named or name not in _OF_THE_BOX}
+
+
+def _directory(working_dir: Optional[str]) -> Optional[str]:
+    if not working_dir:
+        return None
+    place = os.path.realpath(os.path.expanduser(working_dir))
+    os.scandir(place).close()  # raises what is wrong with it
+    return place
+
+
+def _tell(report: Report, output: Head, errors: Head) -> SandboxResult:
+    stdout, stderr = output.end(), errors.end()
+    more: Dict[str, Any] = {
+        "stdout_more": output.more,
+        "stderr_more": errors.more,
+        "reason": report.reason,
+    }
+    if report.reason == "timeout":
+        return SandboxResult(
+            stdout="(timed out)",
+            timed_out=True,
+            killed=True,
+            partial_stdout=stdout,
+            partial_stderr=stderr,
+            **more,
+        )
+    killed = report.reason not in ("exited", "signaled")
+    if killed:
+        stderr += f"Execution error: {report.text}"
+    status = Outcome("ended", report=report).status
+    return SandboxResult(stdout=stdout, stderr=stderr, returncode=status, killed=killed, **more)
+
+
+def run_sandboxed(
+    command: str,
+    *,
+    timeout: float = 30.0,
+    working_dir: Optional[str] = None,
+    env_passthrough: Optional[List[str]] = None,
+    env_extra: Optional[Dict[str, str]] = None,
+    max_output_bytes: int = 102400,
+    policy: Optional[Policy] = None,
+) -> SandboxResult:
+    """Run a text by /bin/sh in a box, and wait for its end; Ctrl-C ends it. It may change files in
+    `working_dir`; without one it starts in the current directory, which it may read. `policy` says
+    what else it may see and reach."""
+    output, errors = Head(max_output_bytes, as_bytes=True), Head(max_output_bytes, as_bytes=True)
+    timeout = wall(float("inf") if timeout is None else timeout)
+    if not timeout > 0:
+        return SandboxResult(stdout="(timed out)", timed_out=True, killed=True, reason="timeout")
+    if not isinstance(command, str):
+        raise TypeError(f"command must be text for a shell, not {command!r}")
+    if "\0" in command:
+        return SandboxResult(stderr="Execution error: the command has a NUL in it", reason="setup")
+    try:
+        place = _directory(working_dir)
+        made = _policy(policy, place, timeout)
+        report = run(
+            command,
+            policy=made,
+            timeout=timeout,
+            cwd=_start(made, place),
+            environment=_environment(env_passthrough, env_extra),
+            on_output=output.add,
+            on_errors=errors.add,
+        )
+    except (CallboxError, OSError, ValueError) as error:
+        return SandboxResult(stderr=f"Execution error: {error}", reason="setup")
+    return _tell(report, output, errors)
+
+
+def _start(policy: Policy, place: Optional[str]) -> Optional[str]:
+    """Where it starts."""
+    if place is not None:
+        return place
+    here = os.path.realpath(os.getcwd()) if os.path.isdir(os.curdir) else ""
+    files = policy.to_dict()["files"]
+    return here if here in files["read"] and not files.get("workspace") else None
