@@ -43,7 +43,7 @@ $(BUILD)/.tests-enabled: | $(BUILD)/build.ninja
 	@touch $@
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 deps: ## install the Debian packages that the build needs (root or sudo)
 	@scripts/install-deps
@@ -55,6 +55,12 @@ test: ## build and run every test; ends with `N passed, N failed`
 	@scripts/install-deps --test
 	@$(MAKE) -s $(BUILD)/.tests-enabled && $(MAKE) all
 	@$(PYTHON) scripts/test --build $(BUILD)
+
+.PHONY: test-frameworks
+test-frameworks: ## the drop-ins in the packages that pip installs; needs a network, no part of `make test`
+	@scripts/install-deps --test --frameworks
+	@$(MAKE) all
+	@$(PYTHON) tests/frameworks/run --build $(BUILD)
 
 unit: ## build and run the unit tests alone
 	@scripts/install-deps --test
