@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The examples of README.md and docs/python.md print what is written below them."""
+"""The examples of README.md and of docs/ print what is written below them."""
 
 import pathlib
 import re
@@ -12,7 +12,7 @@ REPO = pathlib.Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:```output\n(.*?)^```\n)?", re.M | re.S)
 
 
-@pytest.mark.parametrize("name, least", [("docs/python.md", 6), ("README.md", 1)])
+@pytest.mark.parametrize("name, least", [("docs/python.md", 6), ("docs/migrating.md", 4), ("README.md", 1)])
 def test_examples(name, least, tmp_path):
     blocks = BLOCK.findall((REPO / name).read_text(encoding="utf-8"))
     assert len([output for _, output in blocks if output]) >= least
