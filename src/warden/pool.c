@@ -282,6 +282,8 @@ static void take_plan(struct pool *pool, struct wire_message *message)
         }
         maker_plan_unref(pool->plan);
         pool->plan = plan;
+        if (pool->n_takers > 0) /* for boxes of a zygote that was left, or may not be one now */
+                pool_serve(pool);
 }
 
 void pool_take_made(struct pool *pool, struct pool_box *box)
@@ -294,17 +296,22 @@ void pool_take_made(struct pool *pool, struct pool_box *box)
                 pool_box_drop(box);
         else
                 pool_keep_box(pool, box, false);
+        /* Whoever got it may not be the one for whom it was asked. */
+        pool_ask_maker(pool);
 }
 
 /* There is no such box. */
 static void refuse_one(struct pool *pool, struct pool_box *box, const cbx_error *error)
 {
         struct pool_taker *taker = next_taker(pool, box->zygote);
+        bool zygote = box->zygote;
 
         pool_box_drop(box);
         pool->target = 0; /* until somebody asks again */
         if (taker)
                 taker->refused(taker, error);
+        if (zygote) /* one was asked for all who wait */
+                pool_serve(pool);
 }
 
 static void take_box(struct pool *pool, struct wire_message *message)
@@ -321,7 +328,9 @@ static void take_box(struct pool *pool, struct wire_message *message)
         r = maker_unpack_box(message, &pool->plan->plan, &box->prepared.box, &error);
         if (r == 0)
                 r = guarantees_check(pool->policy, pool->plan->plan.landlock_abi,
-                                     box->prepared.cgroup.fd >= 0, &error);
+                                     (box->zygote ? pool->pools->cgroup.fd
+                                                  : box->prepared.cgroup.fd) >= 0,
+                                     &error);
         if (box->outdated) {
                 pool_box_drop(box);
                 return;
@@ -331,6 +340,11 @@ static void take_box(struct pool *pool, struct wire_message *message)
                 return;
         }
         pool->proven = true;
+        if (box->zygote && !is_forking(pool)) { /* as the plan has shown since it was asked for */
+                pool_box_drop(box);
+                pool_serve(pool);
+                return;
+        }
         if (box->zygote) {
                 zygote_start(pool, box);
                 return;

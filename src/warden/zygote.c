@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include "warden/pool.h"
+#include "warden/report.h"
 
 #define LOAD_WAIT NSEC_PER_SEC          /* for which callers wait until it has loaded */
 #define LOAD_LIMIT (120 * NSEC_PER_SEC) /* after which it is given up */
@@ -121,6 +122,9 @@ static int order(struct zygote *zygote, struct pool_box *box)
         if (r == 0)
                 r = cgroup_open(&box->prepared.cgroup, &zygote->pools->cgroup,
                                 &zygote->pool->policy->limits, NULL);
+        if (r == 0)
+                r = guarantees_check(zygote->pool->policy, zygote->plan->plan.landlock_abi,
+                                     box->prepared.cgroup.fd >= 0, NULL);
         if (r == 0)
                 r = box_open(&box->prepared.box, &zygote->plan->plan, page, &ends, NULL);
         if (r == 0)

@@ -475,3 +475,27 @@ def test_many_calls_at_once_from_one_zygote(load):
     assert [r.output for r in asyncio.run(main())] == [2 * n for n in range(200)]
     assert time.monotonic() - started < 60
     assert len(zygotes(load.file.stem)) == 1
+
+
+def test_calls_that_need_a_box_of_their_own_kind_do_not_lose_it_to_others(load):
+    """Half of them ask for other limits, and so for a box that is not forked."""
+    box = load("def double(n: int) -> int:\n    return 2 * n\n")
+
+    async def main():
+        calls = [box.call("double", {"n": n}, limits={"memory": 200 << 20} if n % 2 else None) for n in range(12)]
+        return await asyncio.gather(*calls)
+
+    for _ in range(2):
+        results = asyncio.run(main())
+        assert [r.output for r in results] == [2 * n for n in range(12)], [r.error for r in results]
+
+
+def test_where_no_zygote_can_be_made_every_call_is_told(load):
+    probe = load("def ok() -> int:\n    return 1\n", policy=Policy(require=["cgroup"]))
+    if probe.call_sync("ok").ok:
+        pytest.skip("this host has what the test asks for in vain")
+
+    async def main():
+        return await asyncio.gather(*[probe.call("ok") for _ in range(4)])
+
+    assert ["cgroup" in r.error for r in asyncio.run(main())] == [True] * 4
