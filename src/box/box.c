@@ -255,6 +255,35 @@ int box_open(struct box *box, const struct plan *plan, int page, struct box_ends
         return 0;
 }
 
+/* In how many pid namespaces is it known, from the one of this process's /proc on? And is it the
+ * first of the innermost? Returns 0 where it is gone, or no pidfd. */
+static unsigned depth_of(int pidfd, bool *ret_init)
+{
+        _cleanup_free_ char *text = NULL;
+        char path[64];
+        const char *at;
+        size_t length;
+        long pid = -1;
+        unsigned n = 0;
+
+        snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", pidfd);
+        if (file_read(AT_FDCWD, path, 4 * KIB, &text, &length) < 0)
+                return 0;
+        at = strstr(text, "\nNSpid:");
+        for (at = at ? at + strlen("\nNSpid:") : ""; *at == '\t'; n++)
+                pid = strtol(at + 1, (char **)&at, 10);
+        *ret_init = pid == 1;
+        return pid > 0 ? n : 0;
+}
+
+int box_check_forked(int pidfd, int zygote)
+{
+        bool init = false, ignored;
+        unsigned depth = depth_of(pidfd, &init), above = depth_of(zygote, &ignored);
+
+        return above > 0 && depth == above + 1 && init ? 0 : -EPROTO;
+}
+
 int box_adopt(struct box *box, int pidfd)
 {
         /* Anything may have come: this is one of a process, and this process may end it. */

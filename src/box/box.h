@@ -80,6 +80,10 @@ int box_open(struct box *box, const struct plan *plan, int page, struct box_ends
 int box_make(const struct plan *plan, const struct box_ends *ends, pid_t *ret_pid, int *ret_pidfd,
              cbx_error *error);
 
+/* Is this one of an init that the zygote whose init is `zygote` has forked? It may have sent
+ * anything, the warden itself: a socket tells who made it. */
+int box_check_forked(int pidfd, int zygote);
+
 /* A box that is being forked from a zygote: whom it sent back, and that it may go on. */
 int box_adopt(struct box *box, int pidfd);
 

@@ -23,6 +23,7 @@ struct zygote {
         struct watch socket;
         struct timer patience;
         bool ready;
+        bool forked; /* it has forked a box */
         STAILQ_HEAD(, pool_box) asked;
         unsigned n_asked;
         STAILQ_ENTRY(zygote) link;
@@ -185,6 +186,8 @@ static int take_box(struct zygote *zygote, struct wire_message *message)
                        zygote->n_asked > 0 ? time_now() + FORK_LIMIT : LOOP_NEVER);
         r = code == 0 && unpack_is_whole(&unpack) && message->fds[0] >= 0 ? 0 : -EPROTO;
         if (r == 0)
+                r = box_check_forked(message->fds[0], zygote->box.box.pidfd);
+        if (r == 0)
                 r = cgroup_adopt(&box->prepared.cgroup, message->fds[0]);
         if (r == 0)
                 r = box_adopt(&box->prepared.box, message->fds[0]);
@@ -194,6 +197,7 @@ static int take_box(struct zygote *zygote, struct wire_message *message)
         }
         (void)TAKE_FD(message->fds[0]);
         zygote->refs++;
+        zygote->forked = true;
         zygote->pool->failures = 0;
         box->prepared.zygote = zygote;
         box->prepared.files = zygote->box.files;
@@ -224,7 +228,7 @@ static void hear(struct watch *watch, uint32_t events)
                 r = zygote_refill(pool);
         } else if (r == 0 && message.type == WIRE_BOX && zygote->ready) {
                 r = take_box(zygote, &message);
-        } else if (r == 0 && message.type == WIRE_FORGET) {
+        } else if (r == 0 && message.type == WIRE_FORGET && zygote->forked) {
                 zygote_leave(pool);
                 pool_serve(pool);
         } else {

@@ -430,6 +430,7 @@ def test_a_module_that_takes_long_to_load_is_waited_for(load):
         "os.kill(os.getpid(), 9)",
         "socket.socket(fileno=os.dup(3)).send(b'\\x0f' + bytes(15))",
         "[os.write(3, b'\\x0f' + bytes(15)) for _ in range(5000)]",
+        "os.write(3, b'\\x03' + bytes(15))",  # another in its place, and another in that one's
     ],
 )
 def test_a_module_that_harms_its_zygote_harms_nobody_else(load, harm):
@@ -451,6 +452,53 @@ def test_a_module_that_harms_its_zygote_harms_nobody_else(load, harm):
     for _ in range(3):
         assert get(box, "ok") == 1
         assert get(other, "ok") == 1
+
+
+HARMFUL = """
+    import array, os, socket, struct, sys, time
+    from callbox import _channel
+    def say(to, kind, body=b"", fds=()):
+        more = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
+        to.sendmsg([struct.pack("=IIQ", kind, 0, len(body)) + body], more)
+    PLAN, BOX, READY = 12, 14, 15
+    if _channel.boxed and os.path.exists("/proc/self/fd/3") and "socket" in os.readlink("/proc/self/fd/3"):
+        warden = socket.socket(fileno=os.dup(3))
+        warden.recv(1 << 20)
+        {}
+    def ok() -> int:
+        return 1
+"""
+
+
+def harmful(load, text, **options):
+    return load(HARMFUL.format(textwrap.indent(textwrap.dedent(text), "        ").strip()), **options)
+
+
+def test_a_zygote_cannot_pass_off_another_process_as_a_box(load):
+    """Least of all the warden, of which its own socket gives it a pidfd: what is taken for a box is
+    killed in the end."""
+    other = load("import time\ndef wait(seconds: float) -> int:\n    time.sleep(seconds)\n    return 1\n")
+    box = harmful(
+        load,
+        """
+        try:
+            maker = warden.getsockopt(socket.SOL_SOCKET, 77)  # SO_PEERPIDFD
+        except OSError:
+            maker = os.pidfd_open(os.getpid())  # an older kernel
+        say(warden, READY)
+        while True:
+            warden.recv(1 << 20)
+            say(warden, BOX, bytes(8), [maker])
+        """,
+    )
+
+    async def main():
+        assert (await other.call("wait", {"seconds": 0})).output == 1
+        slow = asyncio.ensure_future(other.call("wait", {"seconds": 4}))
+        assert (await box.call("ok")).output == 1  # done without
+        return await slow
+
+    assert asyncio.run(main()).output == 1
 
 
 def test_a_module_that_cannot_be_loaded_is_the_error_of_each_call(load):
