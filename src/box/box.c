@@ -454,8 +454,8 @@ static void fill_rlimits(struct box *box, const struct box_spec *spec)
         struct box_page *page = box->page;
         struct plan_rlimit wanted[PLAN_RLIMITS_MAX];
         size_t n = plan_rlimits(&spec->limits, wanted);
+        size_t filled = 0; /* counted here: others may write to the page */
 
-        page->spec.n_rlimits = 0;
         for (size_t i = 0; i < n; i++) {
                 bool same = false;
 
@@ -463,8 +463,9 @@ static void fill_rlimits(struct box *box, const struct box_spec *spec)
                         same |= box->plan->rlimits[j].resource == wanted[i].resource &&
                                 box->plan->rlimits[j].value == wanted[i].value;
                 if (!same)
-                        page->spec.rlimits[page->spec.n_rlimits++] = wanted[i];
+                        page->spec.rlimits[filled++] = wanted[i];
         }
+        page->spec.n_rlimits = filled;
 }
 
 int box_start(struct box *box, const struct box_spec *spec, const int fds[BOX_DESCRIPTORS],
@@ -505,13 +506,14 @@ int box_start(struct box *box, const struct box_spec *spec, const int fds[BOX_DE
 void box_watch(struct box *box)
 {
         if (box->control >= 0)
-                (void)!send(box->control, (char[]){ BOX_WATCH, 0 }, 2, MSG_NOSIGNAL);
+                (void)!send(box->control, (char[]){ BOX_WATCH, 0 }, 2, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 void box_settle(struct box *box)
 {
         if (box->control >= 0)
-                (void)!send(box->control, (char[]){ BOX_SETTLE, 0 }, 2, MSG_NOSIGNAL);
+                (void)!send(box->control, (char[]){ BOX_SETTLE, 0 }, 2,
+                            MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 int box_receive_terminal(const struct box *box)
@@ -527,7 +529,8 @@ int box_receive_terminal(const struct box *box)
 void box_signal(struct box *box, int signal)
 {
         if (box->control >= 0)
-                (void)!send(box->control, (char[]){ BOX_SIGNAL, (char)signal }, 2, MSG_NOSIGNAL);
+                (void)!send(box->control, (char[]){ BOX_SIGNAL, (char)signal }, 2,
+                            MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 void box_kill(struct box *box)

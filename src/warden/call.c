@@ -67,12 +67,15 @@ static void set_deadline(struct call *call, uint64_t at)
         loop_set_timer(call->loop, &call->timer, MIN(call->deadline, call->cancel_at));
 }
 
-/* When the program began to work for this call: when it was executed, unless it ran before. */
-static uint64_t started_at(const struct call *call)
+/* When the program began to work for this call: when it was executed, unless it ran before. Taken
+ * once, and never later than now: of a box that was forked it is a stranger who says so. */
+static uint64_t started_at(struct call *call)
 {
         uint64_t started = atomic_load(&call->box.box.page->started);
 
-        return started ? MAX(started, call->begun) : 0;
+        if (!call->started && started)
+                call->started = MAX(MIN(started, time_now()), call->begun);
+        return call->started;
 }
 
 /* The wall limit counts from that moment. */
@@ -220,8 +223,8 @@ static void init_gone(struct watch *init, uint32_t events)
         call->dead = true;
         for (int i = 0; i < STREAMS; i++)
                 call_output_drain(call, &call->streams[i]);
-        /* Its last message may still lie there. */
-        while (recv(call->control.fd, &message, 1, MSG_DONTWAIT) == 1)
+        /* Its last message may still lie there; in that of a zygote's, any number. */
+        for (int i = 0; i < 8 && recv(call->control.fd, &message, 1, MSG_DONTWAIT) == 1; i++)
                 ;
         ended(call);
         call_finish_if_over(call);

@@ -11,7 +11,8 @@ void pool_box_drop(struct pool_box *box)
         struct pollfd init = { .fd = box->prepared.box.pidfd, .events = POLLIN };
 
         box_kill(&box->prepared.box);
-        if (box->prepared.cgroup.fd >= 0) /* which can be removed only when it is empty */
+        /* The group can be removed only when it is empty; a box that never came is not in it. */
+        if (init.fd >= 0 && box->prepared.cgroup.fd >= 0)
                 (void)poll(&init, 1, DEATH_GRACE_MS);
         prepared_free(&box->prepared);
         maker_plan_unref(box->plan);

@@ -501,6 +501,32 @@ def test_a_zygote_cannot_pass_off_another_process_as_a_box(load):
     assert asyncio.run(main()).output == 1
 
 
+def test_the_wall_limit_does_not_depend_on_what_a_zygote_says(load):
+    box = harmful(
+        load,
+        """
+        import ctypes, mmap
+        say(warden, READY)
+        while True:
+            fds = array.array("i")
+            fds.frombytes(warden.recvmsg(1 << 20, 256)[1][0][2])
+            page = mmap.mmap(fds[0], os.fstat(fds[0]).st_size)
+            init = ctypes.CDLL(None).syscall(56, 0x38020000 | 17, 0, 0, 0, 0)
+            if init == 0:
+                for at in range(320, 352, 8):  # one of them is when the program has started
+                    page[at : at + 8] = struct.pack("=Q", 1 << 62)
+                time.sleep(1000)
+            say(warden, BOX, bytes(8), [os.pidfd_open(init)])
+        """,
+        policy=Policy(limits={"wall": 1}),
+    )
+
+    async def main():
+        return await asyncio.wait_for(box.call("ok"), 30)
+
+    assert not asyncio.run(main()).ok  # why, it may say itself
+
+
 def test_a_module_that_cannot_be_loaded_is_the_error_of_each_call(load):
     box = load("from callbox import _channel\nif _channel.boxed:\n    raise RuntimeError('not today')\ndef ok() -> int:\n    return 1\n")
     for _ in range(3):
