@@ -527,6 +527,50 @@ def test_the_wall_limit_does_not_depend_on_what_a_zygote_says(load):
     assert not asyncio.run(main()).ok  # why, it may say itself
 
 
+def test_what_a_zygote_sends_cannot_hold_up_the_warden(load):
+    """A connection that lingers makes whoever closes it wait until the other side has read it all."""
+    other = load("def ok() -> int:\n    return 1\n")
+    assert get(other, "ok") == 1
+    box = harmful(
+        load,
+        """
+        import ctypes
+        server = socket.create_server(("127.0.0.1", 0))
+        client = socket.create_connection(server.getsockname())
+        client.setblocking(False)
+        try:
+            while True:
+                client.send(bytes(65536))
+        except BlockingIOError:
+            pass
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 60))
+        say(warden, READY)
+        fds = array.array("i")
+        fds.frombytes(warden.recvmsg(1 << 20, 256)[1][0][2])
+        init = ctypes.CDLL(None).syscall(56, 0x38020000 | 17, 0, 0, 0, 0)
+        if init == 0:
+            client.close()
+            time.sleep(1000)
+        time.sleep(0.2)
+        control = socket.socket(fileno=fds[1])  # of the box, to be read later
+        say(control, 0, b"", [client.fileno()])
+        client.close()
+        say(warden, BOX, bytes(8), [os.pidfd_open(init)])
+        time.sleep(60)
+        """,
+        policy=Policy(network="loopback", limits={"wall": 1}),
+    )
+
+    async def main():
+        bad = asyncio.ensure_future(box.call("ok"))
+        await asyncio.sleep(1.5)
+        for _ in range(3):
+            assert (await asyncio.wait_for(other.call("ok"), 20)).output == 1
+        return await bad
+
+    assert not asyncio.run(main()).ok
+
+
 def test_a_module_that_cannot_be_loaded_is_the_error_of_each_call(load):
     box = load("from callbox import _channel\nif _channel.boxed:\n    raise RuntimeError('not today')\ndef ok() -> int:\n    return 1\n")
     for _ in range(3):
