@@ -22,16 +22,20 @@ static pid_t clone_init(const struct plan *plan, int *ret_pidfd)
 }
 
 /* Libraries tell by its pid whether a process has been forked. Main would have that of its zygote,
- * which is the second of its box as well: let another have it. */
-static int pass_over(struct child *child)
+ * which is the second of its box as well, or a little later where something else has started it:
+ * let others have those. */
+static int pass_over(struct child *child, pid_t zygote)
 {
+        pid_t pid;
         int status;
-        pid_t pid = vfork(); /* which copies nothing */
 
-        if (pid == 0)
-                _exit(0);
-        if (pid < 0 || syscall(SYS_wait4, pid, &status, 0, NULL) < 0)
-                return step_failed(child, "pass over a process id", NULL, errno);
+        do {
+                pid = vfork(); /* which copies nothing */
+                if (pid == 0)
+                        _exit(0);
+                if (pid < 0 || syscall(SYS_wait4, pid, &status, 0, NULL) < 0)
+                        return step_failed(child, "pass over a process id", NULL, errno);
+        } while (pid + 1 == zygote);
         return 0;
 }
 
@@ -51,7 +55,7 @@ static int fork_main(struct child *child)
 }
 
 /* In the new namespaces. Init stays; main returns. */
-static void enter(struct child *child)
+static void enter(struct child *child, pid_t zygote)
 {
         const char failed = BOX_FAILED;
         int r;
@@ -61,7 +65,7 @@ static void enter(struct child *child)
         if (r == 0)
                 r = box_enter_view(child);
         if (r == 0)
-                r = pass_over(child);
+                r = pass_over(child, zygote);
         if (r == 0) {
                 box_signal_word(&child->page->ids_written);
                 r = fork_main(child);
@@ -94,8 +98,8 @@ int box_fork(const struct plan *plan, const struct box_ends *ends, int *trees, i
                                .pair = { -1, -1 },
                                .main = -1,
                                .forked = true };
+        pid_t pid, zygote = (pid_t)syscall(SYS_getpid);
         uint64_t all = ~0ULL;
-        pid_t pid;
         int r;
 
         for (size_t i = 0; i < plan->n_steps; i++)
@@ -103,7 +107,7 @@ int box_fork(const struct plan *plan, const struct box_ends *ends, int *trees, i
         syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &child.mask, sizeof(all));
         pid = clone_init(plan, ret_pidfd);
         if (pid == 0) {
-                enter(&child);
+                enter(&child, zygote);
                 return BOX_FORKED;
         }
         r = pid < 0 ? -errno : 0;
