@@ -19,14 +19,21 @@ static bool lies_below(const char *path, const char *directory)
         return strncmp(path, directory, n) == 0 && path[n] == '/';
 }
 
-/* Is there a step before this one, of that kind, below which it lies? */
-static bool is_below(const struct plan *plan, size_t index, enum plan_kind kind)
+/* Is a tmpfs the last of the file systems in which this step lies? Else it is a tree, or the root.
+ */
+static bool lies_in_tmpfs(const struct plan *plan, size_t index)
 {
-        for (size_t i = 0; i < index; i++)
-                if (plan->steps[i].kind == kind &&
-                    lies_below(plan->steps[index].target, plan->steps[i].target))
-                        return true;
-        return false;
+        const struct plan_step *last = NULL;
+
+        for (size_t i = 0; i < index; i++) {
+                const struct plan_step *step = &plan->steps[i];
+
+                if ((step->kind == PLAN_TMPFS || step->kind == PLAN_TREE) &&
+                    lies_below(plan->steps[index].target, step->target) &&
+                    (!last || strlen(step->target) >= strlen(last->target)))
+                        last = step;
+        }
+        return last && last->kind == PLAN_TMPFS;
 }
 
 /* Has it to be made again? Not what comes along with a copied tree, and what is hidden in a tmpfs
@@ -35,8 +42,7 @@ static bool is_renewed(const struct plan *plan, size_t index)
 {
         if (plan->steps[index].kind == PLAN_TMPFS)
                 return true;
-        return plan->steps[index].kind != PLAN_HIDE && is_below(plan, index, PLAN_TMPFS) &&
-               !is_below(plan, index, PLAN_TREE);
+        return plan->steps[index].kind != PLAN_HIDE && lies_in_tmpfs(plan, index);
 }
 
 static int write_id(struct child *child, const char *file, const char *text)
