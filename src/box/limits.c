@@ -25,10 +25,16 @@ int box_set_limits(struct child *child, const struct plan_rlimit *limits, size_t
 
         for (size_t i = 0; r == 0 && i < n; i++) {
                 int resource = limits[i].resource;
+                rlim_t value = limits[i].value;
 
                 /* What counts for each box that is forked from a zygote is not for it to keep. */
-                if (!child->zygote || (resource != RLIMIT_NPROC && resource != RLIMIT_CPU))
-                        r = lower(child, resource, limits[i].value);
+                if (child->zygote && (resource == RLIMIT_NPROC || resource == RLIMIT_CPU))
+                        continue;
+                /* By this limit the kernel also bounds what all boxes of a user have in flight: the
+                 * most that a call can must not keep boxes of other zygotes from being forked. */
+                if (child->zygote && resource == RLIMIT_NOFILE)
+                        value = 2 * value + 1024;
+                r = lower(child, resource, value);
         }
         return r;
 }
