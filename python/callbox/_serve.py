@@ -98,7 +98,10 @@ def fork(fd: int, files: Facts) -> None:
         stream.flush()
     gc.collect()
     gc.freeze()
-    _zygote.open(fd)
+    try:
+        _zygote.open(fd)
+    except OSError:
+        os._exit(1)  # without it, as well: it has memory that calls would share
     retired = False
     try:
         while not _zygote.fork():

@@ -1,12 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 #include "warden/forker.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "box/fork.h"
 #include "warden/zygote.h"
+
+/* Memory that stays shared over a fork would be a way from one call to another, and to the zygote.
+ * Is there none that can be written to? */
+static int check_memory(void)
+{
+        _cleanup_free_ char *maps = NULL;
+        size_t length;
+        int r = file_read(AT_FDCWD, "/proc/self/maps", 16 * MIB, &maps, &length);
+
+        for (char *line = r < 0 ? NULL : maps; line && *line; line = strchr(line, '\n')) {
+                const char *access = strchr(++line, ' ');
+
+                if (!access)
+                        break;
+                if (access[2] == 'w' && access[4] == 's')
+                        return -EBUSY;
+        }
+        return r;
+}
 
 int forker_open(int socket, struct forker *ret)
 {
@@ -15,6 +35,9 @@ int forker_open(int socket, struct forker *ret)
         int r;
 
         *ret = (struct forker){ .socket = socket };
+        r = check_memory();
+        if (r < 0)
+                return r;
         r = wire_receive(socket, &ret->room, WIRE_REQUEST_MAX, 0, &message);
         if (r <= 0)
                 return r < 0 ? r : -EPIPE;

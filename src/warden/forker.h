@@ -16,7 +16,8 @@ struct forker {
         struct wire_room room;
 };
 
-/* Get what boxes are made from, and say that there may be some from now on. */
+/* Get what boxes are made from, and say that there may be some from now on. -EBUSY: the process has
+ * memory that its calls would share. */
 int forker_open(int socket, struct forker *ret);
 
 /* Wait for someone who wants a box, and fork it. Returns 0 when that is done, BOX_FORKED in the

@@ -112,6 +112,21 @@ def test_nothing_of_one_call_is_seen_by_the_next(load):
     assert len({place for _, _, place in drawn}) == 6
 
 
+def test_memory_that_a_module_shares_is_shared_by_no_calls(load):
+    """It stays shared over a fork: where there is some, each call loads the module itself."""
+    box = load(
+        """
+        import mmap, multiprocessing
+        PAGE, COUNT = mmap.mmap(-1, 4096), multiprocessing.Value("i", 0)
+        def count() -> list:
+            PAGE[0] += 1
+            COUNT.value += 1
+            return [PAGE[0], COUNT.value]
+        """
+    )
+    assert [get(box, "count") for _ in range(4)] == [[1, 1]] * 4
+
+
 def test_numpy_draws_anew_in_each_call(load):
     pytest.importorskip("numpy")
     box = load(
@@ -322,6 +337,54 @@ def test_policies_hold_for_each_call(load, tmp_path):
     assert get(box, "use", place=str(work)) == ["here", True, False, "protected"]
     assert (work / "text").read_text() == "changed" and not (work / ".git").exists()
     assert get(box, "use", place=str(work)) == ["changed", True, False, "protected"]
+
+
+def test_what_is_shown_in_a_tmpfs_of_a_workspace_is_there(load, tmp_path):
+    work, shown = tmp_path / "work", tmp_path / "shown"
+    (work / "inner").mkdir(parents=True)
+    shown.mkdir()
+    (shown / "text").write_text("here")
+    box = load(
+        """
+        import os
+        def look(place: str) -> list:
+            open(place + "/new", "x").close()
+            return [os.getpid(), open(place + "/shown/text").read()]
+        """,
+        policy=Policy(workspace=str(work), tmpfs=[str(work / "inner")], read=[(str(shown), str(work / "inner/shown"))]),
+    )
+    assert [get(box, "look", place=str(work / "inner")) for _ in range(3)] == [[3, "here"]] * 3
+
+
+def test_a_call_cannot_keep_others_from_being_forked(load):
+    """The kernel bounds the descriptors in flight for all boxes of a user together."""
+    greedy = load(
+        """
+        import array, socket, time
+        def send(seconds: float) -> int:
+            sent, pairs = 0, []
+            try:
+                while sent < 1 << 20:
+                    pairs.append(socket.socketpair())
+                    for _ in range(8):
+                        pairs[-1][0].sendmsg([b"x"], [(1, 1, array.array("i", [0] * 250))])
+                        sent += 250
+            except OSError:
+                pass
+            time.sleep(seconds)
+            return sent
+        """
+    )
+    box = load("import os\ndef pid() -> int:\n    return os.getpid()\n")
+
+    async def main():
+        slow = asyncio.ensure_future(greedy.call("send", {"seconds": 4}))
+        await asyncio.sleep(1.5)
+        pids = [(await box.call("pid")).output for _ in range(3)]
+        return pids, (await slow).output
+
+    pids, sent = asyncio.run(main())
+    assert sent >= 500 and pids == [3] * 3
 
 
 # ---- The zygote itself ----
