@@ -9,6 +9,7 @@
 
 int cli_run(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
+int cli_mcp(int argc, char **argv);
 int cli_policy(int argc, char **argv);
 int cli_tool(int argc, char **argv);
 int cli_warden(int argc, char **argv);

@@ -13,8 +13,8 @@ static const struct {
         const char *name;
         int (*run)(int argc, char **argv);
 } verbs[] = {
-        { "run", cli_run },   { "doctor", cli_doctor }, { "policy", cli_policy },
-        { "tool", cli_tool }, { "warden", cli_warden },
+        { "run", cli_run },       { "doctor", cli_doctor }, { "mcp", cli_mcp },
+        { "policy", cli_policy }, { "tool", cli_tool },     { "warden", cli_warden },
 };
 
 static const char help[] =

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+/* callbox mcp: boxed tools for every client that speaks MCP. */
+#include <event2/event.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/options.h"
+#include "cli/tool.h"
+#include "serve/serve.h"
+
+static const char help[] =
+        "Usage: callbox mcp [OPTIONS]\n"
+        "\n"
+        "Serves boxed tools over the Model Context Protocol on stdin and stdout.\n"
+        "\n"
+        "  --tools DIR        every tool of a folder of manifests (*.json), which is watched\n"
+        "  --policies DIR     folder of the policies they name (DIR/policies)\n"
+        "\n";
+
+struct mcp {
+        const char *tools, *policies, *warden_socket;
+        struct options options;
+        struct event_base *base;
+        cbx_warden *warden;
+        cbx_toolbox *toolbox;
+        struct serve *serve;
+        struct serve_stdio *stdio;
+        struct event *signals[2];
+        int in, out;
+};
+
+static const struct {
+        const char *name;
+        size_t offset;
+} values[] = {
+        { "--tools", offsetof(struct mcp, tools) },
+        { "--policies", offsetof(struct mcp, policies) },
+        { "--warden", offsetof(struct mcp, warden_socket) },
+};
+
+static int parse(struct mcp *mcp, int argc, char **argv, cbx_error *error)
+{
+        for (int index = 1; index < argc;) {
+                int r = 0;
+
+                for (size_t i = 0; r == 0 && i < ARRAY_SIZE(values); i++)
+                        r = options_value(argc, argv, &index, values[i].name, error,
+                                          (const char **)((char *)mcp + values[i].offset));
+                if (r == 0)
+                        r = options_take(&mcp->options, argc, argv, &index, error);
+                if (r < 0)
+                        return r;
+                if (r == 0)
+                        return error_set(error, -EINVAL, "",
+                                         "there is no option \"%s\" (see callbox mcp --help)",
+                                         argv[index]);
+        }
+        return 0;
+}
+
+/* The protocol's descriptors are ours alone: what anything else in this process, the warden or a
+ * program of it prints goes to stderr, and nothing else reads what the client writes. */
+static int take_stdio(struct mcp *mcp, cbx_error *error)
+{
+        _cleanup_fd_ int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+        mcp->in = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+        mcp->out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+        if (null < 0 || mcp->in < 0 || mcp->out < 0 || dup2(null, STDIN_FILENO) < 0 ||
+            dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+                return error_set(error, -errno, "", "cannot keep stdin and stdout: %s",
+                                 strerror(errno));
+        return 0;
+}
+
+static int open_toolbox(struct mcp *mcp, cbx_error *error)
+{
+        cbx_warden_options warden = CBX_WARDEN_OPTIONS_INIT;
+        cbx_toolbox_options options = CBX_TOOLBOX_OPTIONS_INIT;
+        _cleanup_policy_ cbx_policy *policy = NULL;
+        int r = options_policy(&mcp->options, error, &policy);
+
+        if (r < 0)
+                return r;
+        warden.program = "/proc/self/exe";
+        warden.socket = mcp->warden_socket;
+        options.policy = policy;
+        options.policies = mcp->policies;
+        options.server = tool_command_server();
+        r = cbx_warden_open(&warden, &mcp->warden, error);
+        if (r == 0)
+                r = cbx_toolbox_open(mcp->warden, &options, &mcp->toolbox, error);
+        if (r == 0 && mcp->tools)
+                r = cbx_toolbox_load(mcp->toolbox, mcp->tools, error);
+        return r;
+}
+
+static void on_signal(evutil_socket_t signal, short what, void *context)
+{
+        (void)signal, (void)what;
+        event_base_loopbreak(((struct mcp *)context)->base);
+}
+
+static int open_server(struct mcp *mcp, cbx_error *error)
+{
+        static const int numbers[] = { SIGTERM, SIGINT };
+        struct serve_options options = { 0 };
+        int r;
+
+        mcp->base = event_base_new();
+        if (!mcp->base)
+                return error_set(error, -ENOMEM, "", "cannot make an event loop");
+        r = serve_open(mcp->base, mcp->toolbox, &options, &mcp->serve, error);
+        for (size_t i = 0; r == 0 && i < ARRAY_SIZE(numbers); i++) {
+                mcp->signals[i] = evsignal_new(mcp->base, numbers[i], on_signal, mcp);
+                if (!mcp->signals[i] || event_add(mcp->signals[i], NULL) < 0)
+                        r = error_oom(error);
+        }
+        if (r == 0)
+                r = serve_stdio_open(mcp->serve, mcp->base, mcp->in, mcp->out, &mcp->stdio, error);
+        return r;
+}
+
+static void close_all(struct mcp *mcp)
+{
+        mcp->stdio = serve_stdio_close(mcp->stdio);
+        mcp->serve = serve_close(mcp->serve);
+        for (size_t i = 0; i < ARRAY_SIZE(mcp->signals); i++)
+                if (mcp->signals[i])
+                        event_free(mcp->signals[i]);
+        cbx_toolbox_close(mcp->toolbox);
+        cbx_warden_close(mcp->warden);
+        if (mcp->base)
+                event_base_free(mcp->base);
+        options_free(&mcp->options);
+        base_close(mcp->in);
+        base_close(mcp->out);
+}
+
+int cli_mcp(int argc, char **argv)
+{
+        struct mcp mcp = { .in = -1, .out = -1 };
+        cbx_error error = CBX_ERROR_INIT;
+        int r;
+
+        for (int i = 1; i < argc; i++)
+                if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+                        return fputs(help, stdout) < 0 || fputs(options_help, stdout) < 0
+                                       ? EXIT_CALLBOX
+                                       : 0;
+        r = parse(&mcp, argc, argv, &error);
+        if (r == 0)
+                r = take_stdio(&mcp, &error);
+        if (r == 0)
+                r = open_toolbox(&mcp, &error);
+        if (r == 0)
+                r = open_server(&mcp, &error);
+        if (r == 0)
+                event_base_dispatch(mcp.base);
+        if (r < 0) {
+                options_blame(&mcp.options, &error);
+                cli_print_error(&error);
+        }
+        close_all(&mcp);
+        return r < 0 ? EXIT_CALLBOX : 0;
+}
