@@ -10,7 +10,7 @@ _callbox_policy_options='--workspace --read --write --hide --tmpfs --protect --u
 
 _callbox_run_options='--cwd --stdin --spec --warden --tty -t --json --report --explain --quiet -q --sanitize'
 
-_callbox_tool_options='--tools --policies --json --call-id --explain --warden --quiet -q'
+_callbox_tool_options='--tools --policies --json --call-id --explain --warden --quiet -q --approve'
 
 # Add what compgen finds for the current word.
 _callbox_offer()

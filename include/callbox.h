@@ -202,12 +202,15 @@ typedef struct cbx_spec {
         /* Not 0, for the call of a tool that is a function: its result is neither parsed nor
          * copied, only checked where there is an output schema; cbx_report_part has it as it is. */
         int raw;
+        /* Of calls of tools alone (callbox-manifest(5)). */
+        int approved;        /* not 0: whoever decides has said yes to what the tool asks for */
+        const char *answers; /* JSON: what was answered to the tool, in CALLBOX_ANSWERS */
 } cbx_spec;
 
 #define CBX_SPEC_INIT                                                                              \
         {                                                                                          \
                 sizeof(cbx_spec), NULL, NULL, NULL, NULL, NULL, 0, NULL, 0, 0, 0, 0, 0, 0, 0, 0,   \
-                        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                         \
+                        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL                                \
         }
 
 /*
@@ -475,8 +478,8 @@ CBX_API int cbx_toolbox_list(cbx_toolbox *toolbox, const char *query, char **ret
  * Call a tool with JSON arguments (NULL: an empty object). The call is one like any other: events
  * and report come by cbx_step and cbx_wait, cbx_report_result tells what came of it. An unknown
  * tool and bad arguments are such results, without a box. With cbx_toolbox_start the spec may name
- * an id, limits that tighten the tool's policy, explain, sanitize, raw and the modes of the
- * output; nothing else.
+ * an id, limits that tighten the tool's policy, explain, sanitize, raw, the modes of the output,
+ * approved and answers; nothing else.
  */
 CBX_API int cbx_toolbox_call(cbx_toolbox *toolbox, const char *name, const char *arguments,
                              cbx_call **ret_call, cbx_error *error);

@@ -153,4 +153,13 @@ void number_write(double number, char room[NUMBER_ROOM]);
 #define HASH_INIT 0xcbf29ce484222325ULL
 uint64_t hash_bytes(uint64_t hash, const void *data, size_t length);
 
+/* ---- For secrets (sha256.c) ---- */
+
+#define SHA256_SIZE 32
+void sha256(const void *data, size_t length, unsigned char ret[SHA256_SIZE]);
+void hmac_sha256(const unsigned char key[SHA256_SIZE], const void *data, size_t length,
+                 unsigned char ret[SHA256_SIZE]);
+/* Takes as long for any two that are as long. */
+bool bytes_equal(const void *one, const void *two, size_t length);
+
 #endif

@@ -85,6 +85,7 @@ static int finish(int code)
 
 int main(int argc, char **argv)
 {
+        cbx_serve_functions(argc, argv); /* tools of callbox mcp that run in boxes */
         if (fd_reserve_stdio() < 0)
                 return cli_fail("cannot open /dev/null: %s", strerror(errno));
         signal(SIGPIPE, SIG_IGN);

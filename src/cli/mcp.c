@@ -8,6 +8,7 @@
 
 #include "cli/options.h"
 #include "cli/tool.h"
+#include "serve/builtin.h"
 #include "serve/serve.h"
 
 static const char help[] =
@@ -15,12 +16,18 @@ static const char help[] =
         "\n"
         "Serves boxed tools over the Model Context Protocol on stdin and stdout.\n"
         "\n"
+        "There are run_command and run_python, and what these add:\n"
+        "  --files            read_file, write_file, list_files and search_files\n"
         "  --tools DIR        every tool of a folder of manifests (*.json), which is watched\n"
         "  --policies DIR     folder of the policies they name (DIR/policies)\n"
-        "\n";
+        "  --no-builtin       the tools of --tools alone\n"
+        "  --warden SOCKET    in boxes that a running callbox warden has ready\n"
+        "\n"
+        "What they may do; tools of a folder may have policies of their own:\n";
 
 struct mcp {
         const char *tools, *policies, *warden_socket;
+        bool files, no_builtin;
         struct options options;
         struct event_base *base;
         cbx_warden *warden;
@@ -40,14 +47,38 @@ static const struct {
         { "--warden", offsetof(struct mcp, warden_socket) },
 };
 
+static const struct {
+        const char *name;
+        size_t offset;
+} switches[] = {
+        { "--files", offsetof(struct mcp, files) },
+        { "--no-builtin", offsetof(struct mcp, no_builtin) },
+};
+
+/* One of our own options. Returns 1, 0 when it is none, or a negative errno. */
+static int take_own(struct mcp *mcp, int argc, char **argv, int *index, cbx_error *error)
+{
+        for (size_t i = 0; i < ARRAY_SIZE(switches); i++)
+                if (strcmp(argv[*index], switches[i].name) == 0) {
+                        *(bool *)((char *)mcp + switches[i].offset) = true;
+                        *index += 1;
+                        return 1;
+                }
+        for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
+                const char **value = (const char **)((char *)mcp + values[i].offset);
+                int r = options_value(argc, argv, index, values[i].name, error, value);
+
+                if (r != 0)
+                        return r;
+        }
+        return 0;
+}
+
 static int parse(struct mcp *mcp, int argc, char **argv, cbx_error *error)
 {
         for (int index = 1; index < argc;) {
-                int r = 0;
+                int r = take_own(mcp, argc, argv, &index, error);
 
-                for (size_t i = 0; r == 0 && i < ARRAY_SIZE(values); i++)
-                        r = options_value(argc, argv, &index, values[i].name, error,
-                                          (const char **)((char *)mcp + values[i].offset));
                 if (r == 0)
                         r = options_take(&mcp->options, argc, argv, &index, error);
                 if (r < 0)
@@ -92,21 +123,33 @@ static int open_toolbox(struct mcp *mcp, cbx_error *error)
         r = cbx_warden_open(&warden, &mcp->warden, error);
         if (r == 0)
                 r = cbx_toolbox_open(mcp->warden, &options, &mcp->toolbox, error);
+        if (r == 0 && !mcp->no_builtin)
+                r = builtin_add(mcp->toolbox, policy, mcp->files, error);
         if (r == 0 && mcp->tools)
                 r = cbx_toolbox_load(mcp->toolbox, mcp->tools, error);
         return r;
 }
 
+static void tell_broken(void *context, const char *file, const char *text)
+{
+        (void)text;
+        fprintf(stderr, "callbox: %s/%s has mistakes and is left out (see callbox tool check)\n",
+                ((struct mcp *)context)->tools, file);
+}
+
 static void on_signal(evutil_socket_t signal, short what, void *context)
 {
+        struct mcp *mcp = context;
+
         (void)signal, (void)what;
-        event_base_loopbreak(((struct mcp *)context)->base);
+        serve_stop(mcp->serve);
+        event_base_loopbreak(mcp->base);
 }
 
 static int open_server(struct mcp *mcp, cbx_error *error)
 {
         static const int numbers[] = { SIGTERM, SIGINT };
-        struct serve_options options = { 0 };
+        struct serve_options options = { .hooks = { .context = mcp, .broken = tell_broken } };
         int r;
 
         mcp->base = event_base_new();

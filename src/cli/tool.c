@@ -27,6 +27,7 @@ static const char help[] =
         "  --explain          list refused paths and connections in the report\n"
         "  --warden SOCKET    in boxes that a running callbox warden has ready\n"
         "  -q, --quiet        no progress and log lines\n"
+        "  --approve          say yes to what the tool asks for before it is called\n"
         "  --timeout SEC, --memory SIZE ...   limits tighter than the tool's own\n"
         "Options of callbox run for files, network and environment make the policy of tools that\n"
         "have none of their own.\n"
@@ -52,6 +53,7 @@ static const struct {
         { "--json", NULL, offsetof(struct tool_command, json) },
         { "--explain", NULL, offsetof(struct tool_command, explain) },
         { "--quiet", "-q", offsetof(struct tool_command, quiet) },
+        { "--approve", NULL, offsetof(struct tool_command, approve) },
 };
 
 static const struct {

@@ -8,7 +8,7 @@
 struct tool_command {
         struct options options; /* policy of tools that have none; limits of the call */
         const char *tools, *policies, *warden, *id;
-        bool json, explain, quiet;
+        bool json, explain, quiet, approve;
         const char *words[2]; /* what is left: NAME and ARGUMENTS, or QUERY, or a place */
         int n_words;
 };

@@ -285,6 +285,7 @@ static int call(struct tool_command *command, struct box_of_tools *tools, cbx_er
 
         spec.id = command->id;
         spec.explain = command->explain;
+        spec.approved = command->approve;
         spec.result_mode = CBX_RESULT_EVENTS;
         tighten(&tools->limits, &spec);
         r = read_arguments(command->words[1], &arguments, error);

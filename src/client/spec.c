@@ -137,6 +137,9 @@ int client_read_spec(const cbx_spec *spec, const cbx_policy *policy, cbx_spec *r
 
         if (r < 0)
                 return r;
+        if (room->approved || room->answers)
+                return error_set(error, -EINVAL, room->answers ? "answers" : "approved",
+                                 "only the call of a tool has it");
         *ret = (struct wire_spec){ .id = room->id,
                                    .environment = (char **)room->environment,
                                    .directory = room->cwd,

@@ -31,7 +31,13 @@ static const struct method {
 } methods[] = {
         { "initialize", LEGACY | UNGREETED, serve_initialize },
         { "ping", LEGACY | UNGREETED, serve_ping },
+        { "logging/setLevel", LEGACY, serve_set_level },
         { "server/discover", MODERN, serve_discover },
+        { "subscriptions/listen", MODERN, serve_listen },
+        { "tasks/cancel", MODERN, serve_task_cancel },
+        { "tasks/get", MODERN, serve_task_get },
+        { "tasks/update", MODERN, serve_task_update },
+        { "tools/call", LEGACY | MODERN, serve_call },
         { "tools/list", LEGACY | MODERN, serve_list },
 };
 
@@ -110,11 +116,11 @@ static int choose(struct serve_request *request, const struct method **ret_metho
 
 /* ---- What a result must have ---- */
 
-int result_complete(struct serve_request *request, json_t *result)
+int result_complete(bool modern, json_t *result)
 {
         json_t *meta = json_object_get(result, "_meta"), *server;
 
-        if (!request->modern)
+        if (!modern)
                 return 0;
         if (!json_object_get(result, "resultType") &&
             json_object_set_new(result, "resultType", json_string("complete")) < 0)
@@ -126,19 +132,89 @@ int result_complete(struct serve_request *request, json_t *result)
         return json_object_set_new(result, "_meta", meta) < 0 ? -ENOMEM : 0;
 }
 
+/* ---- Notifications ---- */
+
+static struct serve_request *find_request(struct serve_peer *peer, const json_t *id)
+{
+        struct serve_request *request;
+
+        TAILQ_FOREACH(request, &peer->requests, link)
+        {
+                if (json_equal(request->message.id, id))
+                        return request;
+        }
+        return NULL;
+}
+
+/* The client has lost interest in a request: nothing more is sent for it. */
+static void cancel(struct serve_peer *peer, const struct rpc_message *message)
+{
+        const json_t *id = json_object_get(message->params, "requestId");
+        struct serve_request *request = id ? find_request(peer, id) : NULL;
+        struct serve_reply *reply;
+
+        if (!request)
+                return;
+        reply = TAKE_PTR(request->reply);
+        serve_request_cancel(request);
+        if (reply)
+                reply->finish(reply, 0, NULL, 0);
+}
+
+static void take_notice(struct serve_peer *peer, struct rpc_message *message,
+                        struct serve_reply *reply)
+{
+        if (message->kind == RPC_RESPONSE)
+                answer_response(peer, message);
+        else if (strcmp(message->method, "notifications/cancelled") == 0)
+                cancel(peer, message);
+        rpc_message_clear(message);
+        reply->finish(reply, 202, NULL, 0);
+}
+
 /* ---- All of it ---- */
+
+/* Ids tell requests apart; a client that has too many waits for some of them first. */
+static int check_place(struct serve_request *request, struct rpc_failure *failure)
+{
+        const struct serve_peer *peer = request->peer;
+
+        if (peer->n_requests > peer->serve->options.requests)
+                return rpc_fail(failure, RPC_INTERNAL_ERROR,
+                                "too many requests at once: wait for some of the %u",
+                                peer->serve->options.requests);
+        if (find_request(request->peer, request->message.id) != request)
+                return rpc_fail(failure, RPC_INVALID_REQUEST, "this id is in use");
+        return 0;
+}
+
+/* A method may have answered by itself; then there is no request any more. */
+static struct serve_request *find_live(struct serve_peer *peer, const struct serve_request *request)
+{
+        struct serve_request *live;
+
+        TAILQ_FOREACH(live, &peer->requests, link)
+        {
+                if (live == request)
+                        return live;
+        }
+        return NULL;
+}
 
 static struct serve_request *start(struct serve_request *request)
 {
         _cleanup_failure_ struct rpc_failure failure = { 0 };
+        struct serve_peer *peer = request->peer;
         const struct method *method;
         json_t *result = NULL;
-        int r = choose(request, &method, &failure);
+        int r = check_place(request, &failure);
 
+        if (r == 0)
+                r = choose(request, &method, &failure);
         if (r == 0)
                 r = method->run(request, &result, &failure);
         if (r > 0)
-                return request;
+                return find_live(peer, request);
         if (r == -EINVAL)
                 request_fail(request, &failure);
         else
@@ -152,12 +228,15 @@ struct serve_request *serve_receive(struct serve_peer *peer, struct rpc_message 
         struct serve_request *request;
 
         if (message->kind != RPC_REQUEST) {
-                rpc_message_clear(message);
-                reply->finish(reply, 202, NULL, 0);
+                take_notice(peer, message, reply);
                 return NULL;
         }
         request = request_new(peer, message, reply);
-        return request ? start(request) : NULL;
+        if (request)
+                return start(request);
+        rpc_message_clear(message);
+        reply->finish(reply, 500, NULL, 0);
+        return NULL;
 }
 
 char *serve_refuse(const struct rpc_message *message, const struct rpc_failure *failure)

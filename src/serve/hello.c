@@ -13,10 +13,47 @@ static json_t *server_info(void)
                          "callbox: every tool call in a box of its own", "version", cbx_version());
 }
 
-static json_t *capabilities(void)
+static json_t *capabilities(bool modern)
 {
-        return json_pack("{s:{s:b}, s:{}}", "tools", "listChanged", 1, "logging");
+        if (!modern)
+                return json_pack("{s:{s:b}, s:{}}", "tools", "listChanged", 1, "logging");
+        return json_pack("{s:{s:b}, s:{}, s:{s:{}}}", "tools", "listChanged", 1, "logging",
+                         "extensions", TASKS_EXTENSION);
 }
+
+/* ---- Log levels ---- */
+
+enum serve_level level_of(const char *word)
+{
+        static const struct {
+                const char *word;
+                enum serve_level level;
+        } words[] = {
+                { "debug", LEVEL_DEBUG }, { "info", LEVEL_INFO },
+                { "notice", LEVEL_INFO }, { "warning", LEVEL_WARNING },
+                { "error", LEVEL_ERROR }, { "critical", LEVEL_ERROR },
+                { "alert", LEVEL_ERROR }, { "emergency", LEVEL_ERROR },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+                if (strcmp(words[i].word, word) == 0)
+                        return words[i].level;
+        return LEVEL_NONE;
+}
+
+int serve_set_level(struct serve_request *request, json_t **ret_result, struct rpc_failure *failure)
+{
+        const char *word = json_string_value(json_object_get(request->message.params, "level"));
+        enum serve_level level = word ? level_of(word) : LEVEL_NONE;
+
+        if (level == LEVEL_NONE)
+                return rpc_fail(failure, RPC_INVALID_PARAMS, "level must be one of MCP's levels");
+        request->peer->level = level;
+        *ret_result = json_object();
+        return *ret_result ? 0 : -ENOMEM;
+}
+
+/* ---- Both eras ---- */
 
 static int add_instructions(const struct serve *serve, json_t *result)
 {
@@ -44,7 +81,7 @@ int serve_initialize(struct serve_request *request, json_t **ret_result,
         if (!serve_version_is_known(asked) || serve_version_is_modern(asked))
                 asked = SERVE_LEGACY_VERSION;
         result = json_pack("{s:s, s:o, s:o}", "protocolVersion", asked, "capabilities",
-                           capabilities(), "serverInfo", server_info());
+                           capabilities(false), "serverInfo", server_info());
         if (add_instructions(peer->serve, result) < 0) {
                 json_decref(result);
                 return -ENOMEM;
@@ -67,7 +104,7 @@ int serve_discover(struct serve_request *request, json_t **ret_result, struct rp
                 if (json_array_append_new(versions, json_string(*version)) < 0)
                         return -ENOMEM;
         result = json_pack("{s:o, s:o, s:i, s:s}", "supportedVersions", versions, "capabilities",
-                           capabilities(), "ttlMs", DISCOVER_TTL_MS, "cacheScope", "public");
+                           capabilities(true), "ttlMs", DISCOVER_TTL_MS, "cacheScope", "public");
         if (add_instructions(request->peer->serve, result) < 0) {
                 json_decref(result);
                 return -ENOMEM;

@@ -23,10 +23,12 @@ struct serve_request *request_new(struct serve_peer *peer, struct rpc_message *m
         return request;
 }
 
-void request_free(struct serve_request *request)
+static void request_free(struct serve_request *request)
 {
         struct serve_peer *peer = request->peer;
 
+        if (request->call)
+                serve_call_cancel(request->call);
         TAILQ_REMOVE(&peer->requests, request, link);
         peer->n_requests--;
         peer->serve->n_requests--;
@@ -51,7 +53,7 @@ static void answer(struct serve_request *request, int status, char *text)
 
 void request_finish(struct serve_request *request, json_t *result)
 {
-        if (result && result_complete(request, result) < 0) {
+        if (result && result_complete(request->modern, result) < 0) {
                 json_decref(result);
                 result = NULL;
         }
@@ -62,6 +64,15 @@ void request_fail(struct serve_request *request, const struct rpc_failure *failu
 {
         answer(request, failure->status ? failure->status : 200,
                rpc_write_failure(request->message.id, failure));
+}
+
+bool request_send(struct serve_request *request, char *text)
+{
+        bool sent =
+                text && request->reply && request->reply->send(request->reply, text, strlen(text));
+
+        free(text);
+        return sent;
 }
 
 void serve_request_detach(struct serve_request *request)
@@ -87,6 +98,7 @@ struct serve_peer *serve_peer_new(struct serve *serve, const struct serve_peer_o
         peer->serve = serve;
         peer->ops = ops;
         peer->context = context;
+        peer->level = LEVEL_INFO;
         TAILQ_INIT(&peer->requests);
         TAILQ_INSERT_TAIL(&serve->peers, peer, link);
         serve->n_peers++;

@@ -43,13 +43,15 @@ bool serve_version_is_modern(const char *version);
 
 /* ---- The server ---- */
 
-/* A call of a tool that has ended, was refused or was cancelled; for metrics and audit. */
+/* A call of a tool that has ended, was refused or was cancelled; for metrics and audit. A call that
+ * asks its client for something ends as "asked", and what follows the answer is told by itself. */
 struct serve_ended {
         const char *id;           /* of the call, ours: unique in this process */
         const char *tool;         /* as it was asked for; there may be none of that name */
         const cbx_policy *policy; /* NULL: there was no call */
         const cbx_report *report; /* NULL: there was no call */
-        const char *outcome;      /* "ok", "error", "denied", "cancelled", "refused", "declined" */
+        const char *outcome;      /* "ok", "error", "denied", "cancelled", "refused", "asked",
+                                     "declined" */
         const char *transport;    /* of the peer: "stdio", "http" */
         const char *client;       /* what the client calls itself; may be empty */
         double seconds;           /* from the request to the answer */
@@ -57,8 +59,10 @@ struct serve_ended {
 
 struct serve_hooks {
         void *context;
-        void (*started)(void *context, const char *tool); /* either may be NULL */
+        void (*started)(void *context, const char *tool); /* any of them may be NULL */
         void (*ended)(void *context, const struct serve_ended *ended);
+        /* A manifest has mistakes; the last good version of its tool stays. */
+        void (*broken)(void *context, const char *file, const char *text);
 };
 
 struct serve_options {
@@ -73,7 +77,11 @@ struct serve_options {
 int serve_open(struct event_base *base, cbx_toolbox *toolbox, const struct serve_options *options,
                struct serve **ret_serve, cbx_error *error);
 
-/* Ends every call, finishes every request that is open, and frees the peers that are left. */
+/* Ends every call and answers every request that is open, subscriptions well, others with an error:
+ * the graceful stop, before the transports are closed. */
+void serve_stop(struct serve *serve);
+
+/* Ends every call; nothing more is sent. Frees the peers that are left. */
 struct serve *serve_close(struct serve *serve);
 
 /* What is going on: for /healthz and /metrics. */
@@ -109,7 +117,8 @@ const char *serve_peer_version(const struct serve_peer *peer);
 
 /*
  * The way back of one request: embedded in a struct of the transport's, which lives until `finish`
- * was called or the request was cancelled, detached, or its peer freed.
+ * was called or the request was cancelled, detached, or its peer freed. Neither function may call
+ * back into the server: a client that turns out to be gone is told of later, from the loop.
  */
 struct serve_reply {
         /* A message before the answer: progress, log, a question to the client. False: it was

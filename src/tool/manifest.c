@@ -10,8 +10,9 @@
 #define CALLS_MAX 100000
 
 static const char *const keys[] = {
-        "name",  "title",   "description", "inputSchema",   "outputSchema", "annotations", "icons",
-        "_meta", "$schema", "run",         "applyDefaults", "calls",        "policy",
+        "name",   "title", "description", "inputSchema", "outputSchema",  "annotations",
+        "icons",  "_meta", "$schema",     "run",         "applyDefaults", "calls",
+        "policy", "ask",   "returns",     "task",
 };
 
 static void read_flags(json_t *manifest, struct tool *tool, struct tool_mistakes *mistakes)
@@ -134,7 +135,8 @@ static int read_all(json_t *manifest, const struct tool_origin *origin, struct t
         } else if (manifest_read_run(run, origin, tool, mistakes) == -ENOMEM) {
                 return -ENOMEM;
         }
-        if (find_policy(manifest, origin, tool, mistakes, &policy) == -ENOMEM)
+        if (find_policy(manifest, origin, tool, mistakes, &policy) == -ENOMEM ||
+            manifest_read_ask(manifest, tool, mistakes) == -ENOMEM)
                 return -ENOMEM;
         r = mistakes->n == 0 ? tool_set_policy(tool, policy, &error) : 0;
         if (r == -ENOMEM)

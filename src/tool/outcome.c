@@ -306,6 +306,13 @@ static int check_promise(const struct tool *tool, json_t *outcome, const json_t 
 
         if (!tool->result)
                 return 0;
+        if (tool->returns_content) {
+                /* What it promises is the structured part; questions and errors have none. */
+                if (!json_object_get(result, "content") ||
+                    json_is_true(json_object_get(result, "isError")))
+                        return 0;
+                result = json_object_get(result, "structuredContent");
+        }
         snprintf(text, sizeof(text), "%s broke its own promise: %s", tool->name,
                  result ? "its result is not what outputSchema says"
                         : "it gave no result, which outputSchema describes");

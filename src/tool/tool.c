@@ -37,6 +37,10 @@ struct tool *tool_unref(struct tool *tool)
         schema_free(tool->input);
         schema_free(tool->result);
         cbx_policy_unref(tool->policy);
+        free(tool->ask.message);
+        free(tool->ask.when);
+        json_decref(tool->ask.written);
+        cbx_policy_unref(tool->ask.policy);
         free(tool->file);
         free(tool->policy_name);
         free(tool);
@@ -256,7 +260,8 @@ static int show_file(json_t *read, const cbx_policy *policy, const char *path)
         return json_array_append_new(read, rule) < 0 ? -ENOMEM : 0;
 }
 
-int tool_set_policy(struct tool *tool, const cbx_policy *policy, cbx_error *error)
+static int fit_policy(const struct tool *tool, const cbx_policy *policy, cbx_error *error,
+                      cbx_policy **ret_policy)
 {
         _cleanup_json_ json_t *json = policy_to_json(policy);
         json_t *read = json_object_get(json_object_get(json, "files"), "read");
@@ -274,5 +279,19 @@ int tool_set_policy(struct tool *tool, const cbx_policy *policy, cbx_error *erro
                 r = -ENOMEM;
         if (r < 0)
                 return error_oom(error);
-        return policy_from_json(json, error, &tool->policy);
+        return policy_from_json(json, error, ret_policy);
+}
+
+int tool_set_policy(struct tool *tool, const cbx_policy *policy, cbx_error *error)
+{
+        cbx_policy *widened = NULL;
+        int r = fit_policy(tool, policy, error, &tool->policy);
+
+        if (r == 0 && tool->ask.policy)
+                r = fit_policy(tool, tool->ask.policy, error, &widened);
+        if (widened) {
+                cbx_policy_unref(tool->ask.policy);
+                tool->ask.policy = widened;
+        }
+        return r;
 }

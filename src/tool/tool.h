@@ -99,6 +99,17 @@ enum tool_arguments {
         TOOL_ARGUMENTS_BOTH,
 };
 
+enum tool_task { TOOL_TASK_NEVER, TOOL_TASK_OPTIONAL, TOOL_TASK_REQUIRED };
+
+/* What has to be approved before a call is made. */
+struct tool_ask {
+        bool asks;
+        char *message;      /* for whoever decides */
+        char *when;         /* an argument: calls that have it ask; NULL: all of them */
+        json_t *written;    /* the policy of calls that were approved, as the manifest has it ... */
+        cbx_policy *policy; /* ... and with what the tool needs; NULL: the tool's own */
+};
+
 struct tool {
         unsigned refs;
         json_t *document; /* as it is listed: the shape of MCP */
@@ -116,6 +127,10 @@ struct tool {
         uint64_t key;   /* of that bound, in the warden */
         struct schema *input, *result;
         cbx_policy *policy; /* with all that the tool itself needs */
+        struct tool_ask ask;
+        bool returns_content; /* its result is one of MCP: content blocks, or questions */
+        enum tool_task task;
+        bool input_first; /* what it asks for, it asks before there is a task */
         /* Where it comes from, for a toolbox that watches. */
         char *file;        /* name in its directory; NULL: a call added it */
         char *policy_name; /* NULL: inline, or none */
@@ -146,12 +161,17 @@ int tool_describe(struct tool *tool, json_t *document, struct tool_mistakes *mis
  * room for its result. */
 int tool_set_policy(struct tool *tool, const cbx_policy *policy, cbx_error *error);
 
+/* Has this call to be approved? (manifest_ask.c) */
+bool tool_asks(const struct tool *tool, const json_t *arguments);
+
 /* manifest.c: returns -EINVAL with at least one mistake, or -ENOMEM. */
 int manifest_read(const char *text, size_t length, const struct tool_origin *origin,
                   struct tool_mistakes *mistakes, struct tool **ret_tool);
 /* manifest_run.c: the part under "run". */
 int manifest_read_run(json_t *run, const struct tool_origin *origin, struct tool *tool,
                       struct tool_mistakes *mistakes);
+/* manifest_ask.c: "ask", "returns" and "task". Mistakes are noted; -ENOMEM. */
+int manifest_read_ask(json_t *manifest, struct tool *tool, struct tool_mistakes *mistakes);
 
 /* ---- Arguments and outcome ---- */
 

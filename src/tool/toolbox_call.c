@@ -6,6 +6,7 @@
 #include "tool/toolbox.h"
 
 #define ARGUMENTS_VARIABLE "CALLBOX_ARGUMENTS="
+#define ANSWERS_VARIABLE "CALLBOX_ANSWERS="
 #define VARIABLE_MAX (128 * KIB - sizeof(ARGUMENTS_VARIABLE)) /* the kernel's bound on a string */
 
 /* ---- While it runs ---- */
@@ -280,18 +281,19 @@ static int build_function(const struct tool *tool, struct request *request,
         return r;
 }
 
-static int build_variable(struct request *request, struct tool_mistakes *mistakes)
+static int build_variable(struct request *request, const char *name, const char *text,
+                          const char *what, struct tool_mistakes *mistakes)
 {
         cbx_error error = CBX_ERROR_INIT;
         char *variable = NULL;
 
-        if (strlen(request->text) > VARIABLE_MAX) {
-                error_set(&error, -EINVAL, "", "they are too long for the environment, %zu bytes",
-                          strlen(request->text));
+        if (strlen(text) > VARIABLE_MAX) {
+                error_set(&error, -EINVAL, "", "%s too long for the environment, %zu bytes", what,
+                          strlen(text));
                 tool_mistake_add(mistakes, &error);
                 return -EINVAL;
         }
-        if (asprintf(&variable, ARGUMENTS_VARIABLE "%s", request->text) < 0)
+        if (asprintf(&variable, "%s%s", name, text) < 0)
                 return -ENOMEM;
         return list_take(&request->environment, variable);
 }
@@ -311,7 +313,8 @@ static int build_command(const struct tool *tool, struct request *request,
         if (r == 0 && tool->template)
                 r = template_expand(tool->template, request->arguments, mistakes, &request->argv);
         if (r == 0 && variable)
-                r = build_variable(request, mistakes);
+                r = build_variable(request, ARGUMENTS_VARIABLE, request->text, "they are",
+                                   mistakes);
         if (r == 0 && input)
                 r = buffer_printf(&request->input, "%s\n", request->text);
         return r;
@@ -319,17 +322,25 @@ static int build_command(const struct tool *tool, struct request *request,
 
 /* -EINVAL: the arguments cannot be given to the tool; -ESTALE: its program is not there any more.
  * The mistakes say why. */
-static int build(const struct tool *tool, struct request *request, struct tool_mistakes *mistakes)
+static int build(const struct tool *tool, const char *answers, struct request *request,
+                 struct tool_mistakes *mistakes)
 {
+        int r;
+
         request->text = json_write(request->arguments, 0);
         request->argv = list_new();
         request->environment = list_new();
         if (!request->text || !request->argv || !request->environment)
                 return -ENOMEM;
         if (tool->function.argv)
-                return build_served(&tool->function, request);
-        return tool->kind == TOOL_FUNCTION ? build_function(tool, request, mistakes)
-                                           : build_command(tool, request, mistakes);
+                r = build_served(&tool->function, request);
+        else if (tool->kind == TOOL_FUNCTION)
+                r = build_function(tool, request, mistakes);
+        else
+                r = build_command(tool, request, mistakes);
+        if (r == 0 && answers)
+                r = build_variable(request, ANSWERS_VARIABLE, answers, "the answers are", mistakes);
+        return r;
 }
 
 /* What the caller's spec may say of the call of a tool. */
@@ -357,11 +368,20 @@ static int read_spec(const struct tool *tool, const cbx_spec *given, cbx_spec *s
         return client_check_modes(spec, error);
 }
 
+/* It fails closed: whoever cannot ask does not call. */
+static json_t *refuse_unapproved(const struct tool *tool)
+{
+        return json_pack("{s:o}", "error",
+                         json_sprintf("%s has to be approved before it is called: %s", tool->name,
+                                      tool->ask.message));
+}
+
 static int start(cbx_toolbox *toolbox, struct tool *tool, struct request *request, cbx_spec *spec,
                  cbx_call **ret_call, cbx_error *error)
 {
         bool live = spec->result_mode == CBX_RESULT_EVENTS;
         bool output = spec->output_mode == CBX_EVENTS;
+        cbx_policy *policy = spec->approved && tool->ask.policy ? tool->ask.policy : tool->policy;
         struct wire_bound bounds[WIRE_BOUNDS] = { { toolbox->key, toolbox->calls },
                                                   { tool->key, tool->calls } };
         cbx_call *call;
@@ -372,14 +392,17 @@ static int start(cbx_toolbox *toolbox, struct tool *tool, struct request *reques
         spec->input = request->input.data;
         spec->input_length = request->input.length;
         if (tool->kind == TOOL_FUNCTION) {
-                spec->warm = tool->function.forks ? CBX_WARM_FORKED : CBX_WARM_STARTED;
+                if (!spec->answers) /* no box is kept ready for what was answered once */
+                        spec->warm = tool->function.forks ? CBX_WARM_FORKED : CBX_WARM_STARTED;
                 spec->result_mode = live ? CBX_RESULT_EVENTS : CBX_RESULT;
         } else {
                 spec->result_mode = CBX_NO_RESULT;
                 if (live && tool->output == TOOL_LINES)
                         spec->output_mode = CBX_EVENTS;
         }
-        r = client_start(toolbox->warden, tool->policy, spec, bounds, &call, error);
+        spec->approved = 0;
+        spec->answers = NULL;
+        r = client_start(toolbox->warden, policy, spec, bounds, &call, error);
         if (r < 0)
                 return r;
         if (attach(call, tool, spec, live, output) < 0) {
@@ -424,8 +447,12 @@ int cbx_toolbox_start(cbx_toolbox *toolbox, const char *name, const char *argume
         if (!arguments)
                 arguments = "{}";
         r = arguments_read(tool, arguments, strlen(arguments), &request.arguments, &refusal);
-        if (r == 0) {
-                r = build(tool, &request, &wrong);
+        if (r == 0 && !tool_asks(tool, request.arguments))
+                spec.approved = 0; /* there was nothing to approve, so nothing is widened */
+        else if (r == 0 && !spec.approved)
+                r = (refusal = refuse_unapproved(tool)) ? 0 : -ENOMEM;
+        if (r == 0 && !refusal) {
+                r = build(tool, spec.answers, &request, &wrong);
                 if (r == -EINVAL)
                         refusal = tool_refusal_of_all(TOOL_BAD_ARGUMENTS, &wrong);
                 else if (r == -ESTALE && tool_mistakes_error(&wrong, &stale) == -EINVAL)

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What came of a call, in words for a model: why it failed, what it said last, what was refused and
+ * which line of a policy would allow it, what is missing of its output. What a box printed is
+ * quoted as it is: the reader sees it inside a JSON string.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "serve/serve_parts.h"
+
+#define TAIL 2000 /* bytes of a stream that are quoted */
+#define DENIALS 20
+
+/* ---- Output ---- */
+
+static int quote_tail(const cbx_output *output, const char *name, struct buffer *to)
+{
+        const char *data = output->data;
+        size_t length = output->length, from;
+        bool replaced = false;
+        int r;
+
+        while (length > 0 && (data[length - 1] == '\n' || data[length - 1] == ' '))
+                length--;
+        if (length == 0)
+                return 0;
+        from = length > TAIL ? length - TAIL : 0;
+        while (from > 0 && from < length && ((unsigned char)data[from] & 0xc0) == 0x80)
+                from++;
+        r = buffer_printf(to, "\n\n%s%s:\n", from > 0 ? "The end of " : "", name);
+        if (r == 0)
+                r = output_decode(data + from, length - from, to, &replaced);
+        return r;
+}
+
+static int explain_stream(const cbx_output *output, const char *name, struct buffer *to)
+{
+        if (output->omitted == 0)
+                return 0;
+        return buffer_printf(to,
+                             "\n\n[%llu of %llu bytes of %s are left out in the middle. For all of "
+                             "it, write it to a file in the workspace and read that in parts, or "
+                             "raise limits.capture (--capture).]",
+                             (unsigned long long)output->omitted, (unsigned long long)output->total,
+                             name);
+}
+
+int explain_cut(const cbx_report *report, struct buffer *to)
+{
+        int r = explain_stream(&report->output, "stdout", to);
+
+        return r < 0 ? r : explain_stream(&report->errors, "stderr", to);
+}
+
+/* ---- Denials ---- */
+
+/* The policy that allows it, written as one line of JSON; empty: there is none. */
+static void policy_line(const cbx_denial *denial, char *text, size_t size)
+{
+        static const struct {
+                const char *option, *format;
+        } lines[] = {
+                { "--read ", "\"files\": {\"read\": [\"%s\"]}" },
+                { "--write ", "\"files\": {\"write\": [\"%s\"]}" },
+                { "--allow-syscall ", "\"syscalls\": {\"allow\": [\"%s\"]}" },
+                { "--net ", "\"network\": \"%s\"" },
+        };
+
+        text[0] = '\0';
+        for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
+                size_t n = strlen(lines[i].option);
+                char value[256];
+
+                if (strncmp(denial->allow, lines[i].option, n) != 0)
+                        continue;
+                snprintf(value, sizeof(value), "%s", denial->allow + n);
+                value[strcspn(value, "(\"\\")] = '\0'; /* what follows is an explanation */
+                while (*value && value[strlen(value) - 1] == ' ')
+                        value[strlen(value) - 1] = '\0';
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+                snprintf(text, size, lines[i].format, value);
+#pragma GCC diagnostic pop
+        }
+}
+
+static int explain_denials(const cbx_report *report, struct buffer *to)
+{
+        const cbx_denial *const *denials = cbx_report_denials(report);
+        int r = denials && *denials
+                        ? buffer_printf(to, "\n\nRefused by the policy (may or may not be why):")
+                        : 0;
+
+        for (size_t i = 0; r == 0 && denials && denials[i]; i++) {
+                const cbx_denial *denial = denials[i];
+                char line[320];
+
+                if (i == DENIALS)
+                        return buffer_printf(to, "\n- and more");
+                policy_line(denial, line, sizeof(line));
+                r = buffer_printf(to, "\n- %s %s: %s", denial->kind, denial->what, denial->error);
+                if (r == 0 && denial->count > 1)
+                        r = buffer_printf(to, ", %llu times", (unsigned long long)denial->count);
+                if (r == 0 && line[0])
+                        r = buffer_printf(to, "; a policy with %s would allow it (option: %s)",
+                                          line, denial->allow);
+                else if (r == 0 && denial->allow[0])
+                        r = buffer_printf(to, "; %s would allow it", denial->allow);
+                else if (r == 0)
+                        r = buffer_printf(to, "; no policy allows it");
+        }
+        return r;
+}
+
+/* ---- All of it ---- */
+
+static int explain_mistakes(const cbx_report *report, struct buffer *to)
+{
+        const cbx_mistake *const *mistakes = cbx_report_mistakes(report);
+        int r = 0;
+
+        for (; r == 0 && mistakes && *mistakes; mistakes++)
+                r = buffer_printf(to, "\n- %s: %s",
+                                  (*mistakes)->path[0] ? (*mistakes)->path : "(all of it)",
+                                  (*mistakes)->text);
+        return r;
+}
+
+/* The first line: what happened. An error of an exit code has the end of stderr in it, which is
+ * quoted below, and one of wrong arguments the mistakes. */
+static int explain_reason(const struct serve_call *call, const cbx_report *report,
+                          const cbx_result *result, struct buffer *to)
+{
+        const char *why = result->denied ? result->reason : result->error;
+        const cbx_mistake *const *mistakes = cbx_report_mistakes(report);
+        bool by_code = report->reason == CBX_EXITED && why && strncmp(why, "exit code ", 10) == 0;
+
+        if (mistakes && *mistakes && report->reason == CBX_SETUP)
+                return buffer_printf(to, "%s was not called: the arguments are wrong.",
+                                     call->tool->name);
+        if (by_code)
+                return buffer_printf(to, "%s failed: exit code %d.", call->tool->name,
+                                     report->code);
+        return buffer_printf(to, "%s %s: %s", call->tool->name,
+                             result->denied ? "was ended" : "failed",
+                             why            ? why
+                             : report->text ? report->text
+                                            : "");
+}
+
+char *explain_failure(const struct serve_call *call, const cbx_report *report,
+                      const cbx_result *result)
+{
+        _cleanup_buffer_ struct buffer text = BUFFER_INIT;
+        int r = explain_reason(call, report, result, &text);
+
+        if (r == 0)
+                r = explain_mistakes(report, &text);
+        if (r == 0 && report->reason == CBX_SETUP && report->error && report->error->hint[0])
+                r = buffer_printf(&text, "\nTo fix it: %s", report->error->hint);
+        if (r == 0)
+                r = quote_tail(&report->errors, "stderr", &text);
+        if (r == 0)
+                r = quote_tail(&report->output, "stdout", &text);
+        if (r == 0)
+                r = explain_cut(report, &text);
+        if (r == 0)
+                r = explain_denials(report, &text);
+        return r == 0 ? TAKE_PTR(text.data) : NULL;
+}
