@@ -203,6 +203,8 @@ int cli_mcp(int argc, char **argv)
         if (r == 0)
                 event_base_dispatch(mcp.base);
         if (r < 0) {
+                if (strcmp(error.where, "directory") == 0)
+                        snprintf(error.where, sizeof(error.where), "--tools");
                 options_blame(&mcp.options, &error);
                 cli_print_error(&error);
         }

@@ -35,16 +35,17 @@ static int digest_json(const json_t *value, char ret[2 * SHA256_SIZE + 1])
         return 0;
 }
 
-/* Of the tool: a manifest that was changed since then was not what was approved. */
-static int digest_tool(const struct tool *tool, char ret[2 * SHA256_SIZE + 1])
+/* Of the tool: one whose manifest or policies were changed since then is not what was approved. */
+static void digest_tool(const struct tool *tool, char ret[2 * SHA256_SIZE + 1])
 {
-        _cleanup_json_ json_t *facts =
-                json_pack("{s:O, s:I, s:I, s:s*, s:i}", "document", tool->document, "policy",
-                          (json_int_t)cbx_policy_hash(tool->policy), "widened",
-                          tool->ask.policy ? (json_int_t)cbx_policy_hash(tool->ask.policy) : 0,
-                          "message", tool->ask.message, "kind", tool->kind);
+        struct {
+                unsigned char manifest[SHA256_SIZE];
+                uint64_t policy, widened;
+        } facts = { .policy = cbx_policy_hash(tool->policy),
+                    .widened = tool->ask.policy ? cbx_policy_hash(tool->ask.policy) : 0 };
 
-        return facts ? digest_json(facts, ret) : -ENOMEM;
+        memcpy(facts.manifest, tool->digest, sizeof(facts.manifest));
+        hex_digest(&facts, sizeof(facts), ret);
 }
 
 /* ---- Text ---- */
@@ -104,10 +105,9 @@ int seal_write(struct serve_call *call, const json_t *state, bool approval, char
         _cleanup_free_ char *plain = NULL;
         int r = digest_json(call->arguments, arguments);
 
-        if (r == 0)
-                r = digest_tool(call->tool, tool);
         if (r < 0)
                 return r;
+        digest_tool(call->tool, tool);
         payload = json_pack("{s:s, s:s, s:I, s:I, s:b, s:b, s:O*}", "arguments", arguments, "tool",
                             tool, "until", (json_int_t)(time_now() + GOOD_FOR), "serial",
                             (json_int_t)++call->serve->serial, "approval", approval, "approved",
@@ -192,8 +192,9 @@ int seal_open(struct serve_call *call, const char *text, struct seal *ret_seal,
 
         if (r < 0)
                 return r;
-        if (digest_json(call->arguments, arguments) < 0 || digest_tool(call->tool, tool) < 0)
+        if (digest_json(call->arguments, arguments) < 0)
                 return -ENOMEM;
+        digest_tool(call->tool, tool);
         until = (uint64_t)json_integer_value(json_object_get(payload, "until"));
         if (until < time_now())
                 return refuse(failure, "has expired");

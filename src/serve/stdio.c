@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include "serve/lines.h"
 #include "serve/serve_parts.h"
@@ -187,6 +188,14 @@ static void on_readable(evutil_socket_t fd, short what, void *context)
                 leave(stdio);
 }
 
+static bool can_be_polled(int fd)
+{
+        struct stat facts;
+
+        return fstat(fd, &facts) == 0 &&
+               (S_ISFIFO(facts.st_mode) || S_ISSOCK(facts.st_mode) || isatty(fd));
+}
+
 /* A file cannot be polled, and need not be. */
 static void read_file(evutil_socket_t fd, short what, void *context)
 {
@@ -221,9 +230,12 @@ int serve_stdio_open(struct serve *serve, struct event_base *base, int in, int o
                 serve_stdio_close(stdio);
                 return error_oom(error);
         }
-        if (event_add(stdio->readable, NULL) < 0) {
+        if (!can_be_polled(in)) {
                 event_assign(stdio->readable, base, -1, 0, read_file, stdio);
                 event_active(stdio->readable, EV_READ, 0);
+        } else if (event_add(stdio->readable, NULL) < 0) {
+                serve_stdio_close(stdio);
+                return error_set(error, -EIO, "", "cannot wait for stdin");
         }
         *ret_stdio = stdio;
         return 0;

@@ -163,6 +163,7 @@ int manifest_read(const char *text, size_t length, const struct tool_origin *ori
                 tool_mistake_add(mistakes, &error);
                 return r == -ENOMEM || mistakes->failed ? -ENOMEM : -EINVAL;
         }
+        sha256(text, length, tool->digest);
         r = read_all(manifest, origin, tool, mistakes);
         if (r == 0)
                 *ret_tool = TAKE_PTR(tool);

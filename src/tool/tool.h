@@ -130,7 +130,8 @@ struct tool {
         struct tool_ask ask;
         bool returns_content; /* its result is one of MCP: content blocks, or questions */
         enum tool_task task;
-        bool input_first; /* what it asks for, it asks before there is a task */
+        bool input_first;                  /* what it asks for, it asks before there is a task */
+        unsigned char digest[SHA256_SIZE]; /* of its manifest; of a function zero */
         /* Where it comes from, for a toolbox that watches. */
         char *file;        /* name in its directory; NULL: a call added it */
         char *policy_name; /* NULL: inline, or none */
