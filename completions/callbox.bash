@@ -12,6 +12,8 @@ _callbox_run_options='--cwd --stdin --spec --warden --tty -t --json --report --e
 
 _callbox_tool_options='--tools --policies --json --call-id --explain --warden --quiet -q --approve'
 
+_callbox_mcp_options='--files --tools --policies --no-builtin --warden'
+
 # Add what compgen finds for the current word.
 _callbox_offer()
 {
@@ -25,7 +27,8 @@ _callbox_takes_value()
         --workspace | --read | --write | --hide | --tmpfs | --protect | --unprotect | --net | --env | \
                 --timeout | --cpu | --memory | --processes | --file-size | --open-files | \
                 --tmp-size | --output | --capture | --allow-syscall | --deny-syscall | \
-                --on-denied | --policy | --require | --cwd | --stdin | --spec | --warden | --report)
+                --on-denied | --policy | --require | --cwd | --stdin | --spec | --warden | --report | \
+                --tools | --policies)
                 return 0
                 ;;
         esac
@@ -36,7 +39,7 @@ _callbox_takes_value()
 _callbox_value()
 {
         case $1 in
-        --workspace | --cwd | --tmpfs)
+        --workspace | --cwd | --tmpfs | --tools | --policies)
                 _filedir -d
                 ;;
         --read | --write | --hide | --warden | --report)
@@ -90,15 +93,7 @@ _callbox_tool()
                 _callbox_offer -W 'list call check schema --help'
                 return
         fi
-        case $prev in
-        --tools | --policies)
-                _filedir -d
-                return
-                ;;
-        --call-id)
-                return
-                ;;
-        esac
+        [[ $prev == --call-id ]] && return
         _callbox_value "$prev" && return
         $split && return
         case ${words[2]} in
@@ -129,7 +124,7 @@ _callbox()
 
         local verb=${words[1]-}
         if ((cword == 1)); then
-                _callbox_offer -W 'run doctor policy tool warden --help --version'
+                _callbox_offer -W 'run doctor mcp policy tool warden --help --version'
                 return
         fi
 
@@ -140,6 +135,11 @@ _callbox()
                 ;;
         doctor)
                 _callbox_offer -W '--json --help'
+                return
+                ;;
+        mcp)
+                _callbox_value "$prev" && return
+                $split || _callbox_offer -W "$_callbox_policy_options $_callbox_mcp_options"
                 return
                 ;;
         warden)

@@ -70,7 +70,7 @@ def main():
         print("0 passed, 1 failed")
         return 1
 
-    offers("verbs", "callbox ", ["run", "doctor", "policy", "tool", "warden", "--help", "--version"])
+    offers("verbs", "callbox ", ["run", "doctor", "mcp", "policy", "tool", "warden", "--help", "--version"])
     offers("verb by its beginning", "callbox do", ["doctor"])
     offers("policy verbs", "callbox policy ", ["check", "show", "schema", "--help"])
     offers("tool verbs", "callbox tool ", ["list", "call", "check", "schema", "--help"])
@@ -106,12 +106,13 @@ def main():
         offers("a socket for a warden", "callbox warden --socket d", ["directory"], folder)
         offers("a file to check", "callbox policy check p", ["policy.json"], folder)
         offers("a folder of tools", "callbox tool list --tools ", ["directory"], folder)
+        offers("a folder of tools to serve", "callbox mcp --files --tools ", ["directory"], folder)
         offers("a manifest to check", "callbox tool check p", ["policy.json"], folder)
         offers("a file to show", "callbox policy show --net none p", ["policy.json"], folder)
         offers("standard input", "callbox run --stdin no", ["none", "notes.txt"], folder)
         offers("arguments of the program", "callbox run -- cat no", ["notes.txt"], folder)
 
-    for verb in (("run",), ("doctor",), ("warden",), ("policy", "show"), ("tool", "call")):
+    for verb in (("run",), ("doctor",), ("warden",), ("policy", "show"), ("tool", "call"), ("mcp",)):
         wanted = help_options(*verb)
         offered = complete("callbox " + " ".join(verb) + " --")
         check(f"every option of {' '.join(verb)} --help", wanted and wanted <= offered,

@@ -155,7 +155,7 @@ def mentions(text, option):
     return re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", text)
 
 
-VERBS = ["run", "doctor", "policy", "warden"]
+VERBS = ["run", "doctor", "mcp", "policy", "warden"]
 
 
 @case("--help fits a screen")
@@ -177,12 +177,14 @@ def run_page():
         check(option in options_of("run") + ["--help", "--name"], f"there is no {option}")
 
 
-@case("callbox-policy(5), callbox-doctor(1) and callbox-warden(1) explain their verbs")
+@case("callbox-policy(5), callbox-doctor(1), callbox-mcp(1) and callbox-warden(1) explain their verbs")
 def other_pages():
     for verb in ["check", "show", "schema"]:
         check(mentions(page("callbox-policy.5"), verb), f"callbox-policy(5) does not explain {verb}")
     for option in options_of("doctor"):
         check(mentions(page("callbox-doctor.1"), option), f"callbox-doctor(1) lacks {option}")
+    for option in options_of("mcp"):
+        check(mentions(page("callbox-mcp.1"), option), f"callbox-mcp(1) lacks {option}")
     for option in options_of("warden"):
         check(mentions(page("callbox-warden.1"), option), f"callbox-warden(1) lacks {option}")
     text = page("callbox-warden.1")

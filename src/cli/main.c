@@ -24,6 +24,7 @@ static const char help[] =
         "\n"
         "  callbox run [OPTIONS] [--] PROGRAM [ARG...]   run a program in a box\n"
         "  callbox doctor                                show what this host can enforce\n"
+        "  callbox mcp [OPTIONS]                         serve boxed tools to clients of MCP\n"
         "  callbox policy check|show|schema              look at policies\n"
         "  callbox tool list|call|check|schema           call tools, each in a box of its own\n"
         "  callbox warden --socket PATH                  serve calls to programs that attach\n"
@@ -37,9 +38,9 @@ static const char help[] =
         "  callbox run -t -- bash\n"
         "  callbox tool call --tools ./tools word_count '{\"path\": \"a.txt\"}'\n"
         "\n"
-        "Manual: callbox-run(1), callbox-doctor(1), callbox-tool(1), callbox-warden(1),\n"
-        "callbox-policy(5), callbox-manifest(5), callbox-security(7), libcallbox(3),\n"
-        "libcallbox-tools(3)\n";
+        "Manual: callbox-run(1), callbox-doctor(1), callbox-mcp(1), callbox-tool(1),\n"
+        "callbox-warden(1), callbox-policy(5), callbox-manifest(5), callbox-security(7),\n"
+        "libcallbox(3), libcallbox-tools(3)\n";
 
 void cli_print_error(const cbx_error *error)
 {
@@ -102,8 +103,7 @@ int main(int argc, char **argv)
         for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
                 if (strcmp(argv[1], verbs[i].name) == 0)
                         return finish(verbs[i].run(argc - 1, argv + 1));
-        return cli_fail(
-                "there is no verb \"%s\"; the verbs are run, doctor, policy, tool and warden "
-                "(see callbox --help)",
-                argv[1]);
+        return cli_fail("there is no verb \"%s\"; the verbs are run, doctor, mcp, policy, tool and "
+                        "warden (see callbox --help)",
+                        argv[1]);
 }

@@ -9,6 +9,7 @@
 #include "cli/options.h"
 #include "cli/tool.h"
 #include "serve/builtin.h"
+#include "serve/keep.h"
 #include "serve/serve.h"
 
 static const char help[] =
@@ -29,6 +30,7 @@ struct mcp {
         const char *tools, *policies, *warden_socket;
         bool files, no_builtin;
         struct options options;
+        struct keep *keep;
         struct event_base *base;
         cbx_warden *warden;
         cbx_toolbox *toolbox;
@@ -106,6 +108,27 @@ static int take_stdio(struct mcp *mcp, cbx_error *error)
         return 0;
 }
 
+/* Boxes see what is kept of long output. */
+static int show_kept(struct mcp *mcp, cbx_policy **policy, cbx_error *error)
+{
+        _cleanup_json_ json_t *json = policy_to_json(*policy);
+        json_t *read = json_object_get(json_object_get(json, "files"), "read");
+        cbx_policy *shown = NULL;
+        int r = read ? keep_open(&mcp->keep, error) : error_oom(error);
+
+        if (r == 0 &&
+            json_array_append_new(read, json_pack("{s:s, s:s}", "host", keep_directory(mcp->keep),
+                                                  "box", KEEP_SHOWN)) < 0)
+                r = error_oom(error);
+        if (r == 0)
+                r = policy_from_json(json, error, &shown);
+        if (r == 0) {
+                cbx_policy_unref(*policy);
+                *policy = shown;
+        }
+        return r;
+}
+
 static int open_toolbox(struct mcp *mcp, cbx_error *error)
 {
         cbx_warden_options warden = CBX_WARDEN_OPTIONS_INIT;
@@ -113,6 +136,8 @@ static int open_toolbox(struct mcp *mcp, cbx_error *error)
         _cleanup_policy_ cbx_policy *policy = NULL;
         int r = options_policy(&mcp->options, error, &policy);
 
+        if (r == 0)
+                r = show_kept(mcp, &policy, error);
         if (r < 0)
                 return r;
         warden.program = "/proc/self/exe";
@@ -123,18 +148,23 @@ static int open_toolbox(struct mcp *mcp, cbx_error *error)
         r = cbx_warden_open(&warden, &mcp->warden, error);
         if (r == 0)
                 r = cbx_toolbox_open(mcp->warden, &options, &mcp->toolbox, error);
-        if (r == 0 && !mcp->no_builtin)
-                r = builtin_add(mcp->toolbox, policy, mcp->files, error);
         if (r == 0 && mcp->tools)
                 r = cbx_toolbox_load(mcp->toolbox, mcp->tools, error);
+        if (r == 0 && !mcp->no_builtin) /* what cannot be kept here is told now */
+                r = cbx_prepare(mcp->warden, policy, error);
+        if (r == 0 && !mcp->no_builtin)
+                r = builtin_add(mcp->toolbox, policy, mcp->files, error);
         return r;
 }
 
 static void tell_broken(void *context, const char *file, const char *text)
 {
-        (void)text;
-        fprintf(stderr, "callbox: %s/%s has mistakes and is left out (see callbox tool check)\n",
-                ((struct mcp *)context)->tools, file);
+        char first[400];
+
+        snprintf(first, sizeof(first), "%.*s", (int)strcspn(text, "\n"), text);
+        text_make_showable(first);
+        fprintf(stderr, "callbox: %s/%s is left out: %s (see callbox tool check)\n",
+                ((struct mcp *)context)->tools, file, first);
 }
 
 static void on_signal(evutil_socket_t signal, short what, void *context)
@@ -146,10 +176,20 @@ static void on_signal(evutil_socket_t signal, short what, void *context)
         event_base_loopbreak(mcp->base);
 }
 
+static const char instructions[] =
+        "Every call of a tool here runs in a sandbox of its own: nothing but files of the "
+        "workspace "
+        "is kept from one call to the next, neither processes nor variables. A call that failed "
+        "says what the policy refused and which option of callbox mcp would allow it; only the "
+        "user can change that, so tell him rather than look for a way around it. Output that is "
+        "too long for an answer is in a file below " KEEP_SHOWN ", which the answer names.";
+
 static int open_server(struct mcp *mcp, cbx_error *error)
 {
         static const int numbers[] = { SIGTERM, SIGINT };
-        struct serve_options options = { .hooks = { .context = mcp, .broken = tell_broken } };
+        struct serve_options options = { .instructions = instructions,
+                                         .keep = mcp->keep,
+                                         .hooks = { .context = mcp, .broken = tell_broken } };
         int r;
 
         mcp->base = event_base_new();
@@ -175,6 +215,7 @@ static void close_all(struct mcp *mcp)
                         event_free(mcp->signals[i]);
         cbx_toolbox_close(mcp->toolbox);
         cbx_warden_close(mcp->warden);
+        keep_close(mcp->keep);
         if (mcp->base)
                 event_base_free(mcp->base);
         options_free(&mcp->options);

@@ -113,6 +113,14 @@ static int fit(json_t *manifest, const cbx_policy *policy)
         return 0;
 }
 
+/* A tool of the same name in a folder goes before ours. */
+bool builtin_is_taken(cbx_toolbox *toolbox, const char *name)
+{
+        _cleanup_free_ char *tool = NULL;
+
+        return name && cbx_toolbox_get(toolbox, name, &tool, NULL) == 0;
+}
+
 static int add(cbx_toolbox *toolbox, const cbx_policy *policy, const char *written,
                const char *program, cbx_error *error)
 {
@@ -120,6 +128,8 @@ static int add(cbx_toolbox *toolbox, const cbx_policy *policy, const char *writt
         _cleanup_free_ char *text = NULL;
         json_t *server = json_object_get(json_object_get(manifest, "run"), "server");
 
+        if (builtin_is_taken(toolbox, json_string_value(json_object_get(manifest, "name"))))
+                return 0;
         if (!manifest || fit(manifest, policy) < 0 ||
             (program && json_array_append_new(server, json_string(program)) < 0))
                 return error_oom(error);

@@ -9,6 +9,7 @@
  * The policy is the toolbox's. */
 int builtin_add(cbx_toolbox *toolbox, const cbx_policy *policy, bool files, cbx_error *error);
 
+bool builtin_is_taken(cbx_toolbox *toolbox, const char *name);
 int builtin_add_files(cbx_toolbox *toolbox, cbx_error *error); /* builtin_files.c */
 
 /* A call of theirs may name a timeout, which counts where it is shorter than the policy's. */

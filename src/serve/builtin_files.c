@@ -34,9 +34,9 @@ int files_fail(cbx_reply *reply, const char *format, ...)
 
 int files_answer(cbx_reply *reply, json_t *result, const char *text)
 {
-        _cleanup_json_ json_t *taken = result;
         _cleanup_free_ char *json = result ? json_write(result, 0) : NULL;
 
+        json_decref(result);
         if (!json || !text)
                 return files_fail(reply, "out of memory");
         if (cbx_reply_text(reply, text) < 0)
@@ -355,6 +355,7 @@ int builtin_add_files(cbx_toolbox *toolbox, cbx_error *error)
         int r = 0;
 
         for (size_t i = 0; r == 0 && i < ARRAY_SIZE(tools); i++)
-                r = cbx_toolbox_add_function(toolbox, &tools[i], error);
+                if (!builtin_is_taken(toolbox, tools[i].name))
+                        r = cbx_toolbox_add_function(toolbox, &tools[i], error);
         return r;
 }

@@ -33,6 +33,8 @@ static struct serve_call *call_new(struct serve_request *request, struct tool *t
         call->capabilities = json_incref(request->capabilities);
         call->modern = request->modern;
         call->began = time_now();
+        for (size_t i = 0; i < ARRAY_SIZE(call->kept); i++)
+                call->kept[i].fd = -1;
         call->transport = peer->ops->transport;
         client = client ? client : peer->client;
         call->client = strdup(client ? client : "");
@@ -46,6 +48,8 @@ static struct serve_call *call_new(struct serve_request *request, struct tool *t
 static void stop(struct serve_call *call)
 {
         progress_end(call);
+        for (size_t i = 0; i < ARRAY_SIZE(call->kept); i++)
+                keep_end(&call->kept[i]);
         if (call->ready)
                 event_free(call->ready);
         call->ready = NULL;
@@ -216,6 +220,9 @@ static void look(evutil_socket_t fd, short what, void *context)
                 r = cbx_step(call->call, &event, &error);
                 if (r == 0 && event.kind == CBX_EVENT_NONE)
                         return;
+                if (event.kind == CBX_EVENT_OUTPUT || event.kind == CBX_EVENT_ERRORS)
+                        keep_add(&call->kept[event.kind == CBX_EVENT_ERRORS], event.data,
+                                 event.length);
                 if (r == 0)
                         progress_tell(call, &event);
         }
@@ -253,6 +260,19 @@ static int watch(struct serve_call *call)
         return call->ready && event_add(call->ready, NULL) == 0 ? 0 : -ENOMEM;
 }
 
+/* Text that a model may want to read whole; not what is read as JSON. */
+static bool keep_output(struct serve_call *call)
+{
+        struct keep *keep = call->serve->options.keep;
+        size_t room = (size_t)call->tool->policy->limits.capture;
+
+        if (call->tool->output != TOOL_TEXT)
+                keep = NULL;
+        keep_begin(keep, &call->kept[0], call->id, "stdout", room);
+        keep_begin(keep, &call->kept[1], call->id, "stderr", room);
+        return keep;
+}
+
 int serve_call_start(struct serve_call *call, struct rpc_failure *failure)
 {
         const struct serve_hooks *hooks = &call->serve->options.hooks;
@@ -270,7 +290,7 @@ int serve_call_start(struct serve_call *call, struct rpc_failure *failure)
         spec.approved = call->approved;
         spec.answers = answers;
         builtin_tighten(call->tool, call->arguments, &spec);
-        if (call->progress.token) {
+        if (call->progress.token || keep_output(call)) {
                 spec.output_mode = CBX_EVENTS;
                 spec.errors_mode = CBX_EVENTS;
         }

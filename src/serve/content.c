@@ -91,7 +91,7 @@ static json_t *read_success(const struct serve_call *call, const cbx_report *rep
         json_t *answer;
 
         if (r == 0 && call->tool->output == TOOL_TEXT)
-                r = explain_cut(report, &text);
+                r = explain_cut(call, report, &text);
         if (r < 0)
                 return NULL;
         answer = json_pack("{s:[o], s:b}", "content", text_block(text.data), "isError", 0);

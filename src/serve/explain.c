@@ -34,23 +34,34 @@ static int quote_tail(const cbx_output *output, const char *name, struct buffer 
         return r;
 }
 
-static int explain_stream(const cbx_output *output, const char *name, struct buffer *to)
+static int explain_stream(const cbx_output *output, const struct keep_stream *kept,
+                          const char *name, struct buffer *to)
 {
+        int r;
+
         if (output->omitted == 0)
                 return 0;
+        r = buffer_printf(to, "\n\n[%llu of %llu bytes of %s are left out in the middle. ",
+                          (unsigned long long)output->omitted, (unsigned long long)output->total,
+                          name);
+        if (r < 0)
+                return r;
+        if (!kept->begun || kept->written == 0)
+                return buffer_printf(to,
+                                     "For all of it, write it to a file in the workspace and read "
+                                     "that in parts, or raise limits.capture (--capture).]");
         return buffer_printf(to,
-                             "\n\n[%llu of %llu bytes of %s are left out in the middle. For all of "
-                             "it, write it to a file in the workspace and read that in parts, or "
-                             "raise limits.capture (--capture).]",
-                             (unsigned long long)output->omitted, (unsigned long long)output->total,
-                             name);
+                             "%s is in " KEEP_SHOWN "/%s for run_command, run_python and "
+                             "read_file; on the host it is %s/%s.]",
+                             kept->cut ? "What was kept, from the beginning," : "All of it",
+                             kept->name, keep_directory(kept->keep), kept->name);
 }
 
-int explain_cut(const cbx_report *report, struct buffer *to)
+int explain_cut(const struct serve_call *call, const cbx_report *report, struct buffer *to)
 {
-        int r = explain_stream(&report->output, "stdout", to);
+        int r = explain_stream(&report->output, &call->kept[0], "stdout", to);
 
-        return r < 0 ? r : explain_stream(&report->errors, "stderr", to);
+        return r < 0 ? r : explain_stream(&report->errors, &call->kept[1], "stderr", to);
 }
 
 /* ---- Denials ---- */
@@ -85,18 +96,40 @@ static void policy_line(const cbx_denial *denial, char *text, size_t size)
         }
 }
 
+/* A program that was looked for along the PATH, in a directory that the box does not show. */
+static bool is_search(const cbx_denial *denial)
+{
+        const char *slash = strrchr(denial->what, '/'), *at = getenv("PATH");
+        size_t length = slash ? (size_t)(slash - denial->what) : 0;
+
+        if (strcmp(denial->kind, "file") != 0 || strcmp(denial->error, "ENOENT") != 0)
+                return false;
+        while (at && *at) {
+                size_t n = strcspn(at, ":");
+
+                if (n == length && n > 0 && strncmp(at, denial->what, n) == 0)
+                        return true;
+                at += n + (at[n] == ':');
+        }
+        return false;
+}
+
 static int explain_denials(const cbx_report *report, struct buffer *to)
 {
         const cbx_denial *const *denials = cbx_report_denials(report);
-        int r = denials && *denials
-                        ? buffer_printf(to, "\n\nRefused by the policy (may or may not be why):")
-                        : 0;
+        size_t n = 0;
+        int r = 0;
 
         for (size_t i = 0; r == 0 && denials && denials[i]; i++) {
                 const cbx_denial *denial = denials[i];
                 char line[320];
 
-                if (i == DENIALS)
+                if (is_search(denial))
+                        continue;
+                if (n++ == 0 &&
+                    buffer_printf(to, "\n\nRefused by the policy (may or may not be why):") < 0)
+                        return -ENOMEM;
+                if (n > DENIALS)
                         return buffer_printf(to, "\n- and more");
                 policy_line(denial, line, sizeof(line));
                 r = buffer_printf(to, "\n- %s %s: %s", denial->kind, denial->what, denial->error);
@@ -164,7 +197,7 @@ char *explain_failure(const struct serve_call *call, const cbx_report *report,
         if (r == 0)
                 r = quote_tail(&report->output, "stdout", &text);
         if (r == 0)
-                r = explain_cut(report, &text);
+                r = explain_cut(call, report, &text);
         if (r == 0)
                 r = explain_denials(report, &text);
         return r == 0 ? TAKE_PTR(text.data) : NULL;

@@ -69,6 +69,7 @@ struct serve_options {
         const char *instructions; /* for the model, how to use the tools; may be NULL */
         unsigned page;            /* tools in one answer to tools/list; 0: 100 */
         unsigned requests;        /* in flight for one peer; 0: 1024 */
+        struct keep *keep;        /* for output that is too long; NULL: it is not kept (keep.h) */
         struct serve_hooks hooks;
 };
 

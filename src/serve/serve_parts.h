@@ -23,6 +23,7 @@
 #include <event2/event.h>
 #include <sys/queue.h>
 
+#include "serve/keep.h"
 #include "serve/serve.h"
 #include "tool/toolbox.h"
 
@@ -151,6 +152,7 @@ struct serve_call {
         unsigned round; /* of a task: of questions */
         struct questions asked;
         struct progress progress;
+        struct keep_stream kept[2]; /* stdout and stderr */
         char id[32];
         uint64_t began;
         const char *transport;
@@ -197,8 +199,8 @@ enum content_kind content_read(const json_t *given, struct rpc_failure *wrong);
 /* Why a call failed and what would help, for a model. NULL when memory ran out. */
 char *explain_failure(const struct serve_call *call, const cbx_report *report,
                       const cbx_result *result);
-/* What is missing of the output; empty where nothing is. */
-int explain_cut(const cbx_report *report, struct buffer *to);
+/* What is missing of the output, and where all of it is; empty where nothing is. */
+int explain_cut(const struct serve_call *call, const cbx_report *report, struct buffer *to);
 
 /* ---- ask.c ---- */
 
