@@ -10,6 +10,8 @@ _callbox_policy_options='--workspace --read --write --hide --tmpfs --protect --u
 
 _callbox_run_options='--cwd --stdin --spec --warden --tty -t --json --report --explain --quiet -q --sanitize'
 
+_callbox_wrap_options='--cwd --grace --report --explain --quiet -q'
+
 _callbox_tool_options='--tools --policies --json --call-id --explain --warden --quiet -q --approve'
 
 _callbox_mcp_options='--files --tools --policies --no-builtin --warden'
@@ -28,7 +30,7 @@ _callbox_takes_value()
                 --timeout | --cpu | --memory | --processes | --file-size | --open-files | \
                 --tmp-size | --output | --capture | --allow-syscall | --deny-syscall | \
                 --on-denied | --policy | --require | --cwd | --stdin | --spec | --warden | --report | \
-                --tools | --policies)
+                --tools | --policies | --grace)
                 return 0
                 ;;
         esac
@@ -124,7 +126,7 @@ _callbox()
 
         local verb=${words[1]-}
         if ((cword == 1)); then
-                _callbox_offer -W 'run doctor mcp policy tool warden --help --version'
+                _callbox_offer -W 'run doctor mcp policy tool warden wrap --help --version'
                 return
         fi
 
@@ -132,6 +134,9 @@ _callbox()
         case $verb in
         run)
                 options="$_callbox_policy_options $_callbox_run_options"
+                ;;
+        wrap)
+                options="$_callbox_policy_options $_callbox_wrap_options"
                 ;;
         doctor)
                 _callbox_offer -W '--json --help'
@@ -200,8 +205,8 @@ _callbox()
                         break
                 fi
         done
-        if ((i < cword)) || [[ $verb == run && ${words[cword - 1]} == -- && $i -eq $cword ]]; then
-                [[ $verb == run ]] && _command_offset "$i"
+        if ((i < cword)) || [[ $verb == @(run|wrap) && ${words[cword - 1]} == -- && $i -eq $cword ]]; then
+                [[ $verb == @(run|wrap) ]] && _command_offset "$i"
                 return
         fi
 
@@ -210,7 +215,7 @@ _callbox()
 
         if [[ $cur == -* ]]; then
                 _callbox_offer -W "$options"
-        elif [[ $verb == run ]]; then
+        elif [[ $verb == @(run|wrap) ]]; then
                 _command_offset "$cword"
         else
                 _filedir json

@@ -70,7 +70,7 @@ def main():
         print("0 passed, 1 failed")
         return 1
 
-    offers("verbs", "callbox ", ["run", "doctor", "mcp", "policy", "tool", "warden", "--help", "--version"])
+    offers("verbs", "callbox ", ["run", "doctor", "mcp", "policy", "tool", "warden", "wrap", "--help", "--version"])
     offers("verb by its beginning", "callbox do", ["doctor"])
     offers("policy verbs", "callbox policy ", ["check", "show", "schema", "--help"])
     offers("tool verbs", "callbox tool ", ["list", "call", "check", "schema", "--help"])
@@ -93,6 +93,8 @@ def main():
     includes("programs", "callbox run ls", ["ls"])
     includes("programs after options", "callbox run --json --net none tru", ["true", "truncate"])
     includes("programs after --", "callbox run -- tru", ["true"])
+    offers("options of wrap", "callbox wrap --gr", ["--grace"])
+    includes("servers to wrap", "callbox wrap --grace 2 -- tru", ["true"])
 
     with tempfile.TemporaryDirectory() as folder:
         os.mkdir(os.path.join(folder, "directory"))
@@ -112,7 +114,7 @@ def main():
         offers("standard input", "callbox run --stdin no", ["none", "notes.txt"], folder)
         offers("arguments of the program", "callbox run -- cat no", ["notes.txt"], folder)
 
-    for verb in (("run",), ("doctor",), ("warden",), ("policy", "show"), ("tool", "call"), ("mcp",)):
+    for verb in (("run",), ("wrap",), ("doctor",), ("warden",), ("policy", "show"), ("tool", "call"), ("mcp",)):
         wanted = help_options(*verb)
         offered = complete("callbox " + " ".join(verb) + " --")
         check(f"every option of {' '.join(verb)} --help", wanted and wanted <= offered,

@@ -155,7 +155,7 @@ def mentions(text, option):
     return re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", text)
 
 
-VERBS = ["run", "doctor", "mcp", "policy", "warden"]
+VERBS = ["run", "doctor", "mcp", "policy", "warden", "wrap"]
 
 
 @case("--help fits a screen")
@@ -177,7 +177,7 @@ def run_page():
         check(option in options_of("run") + ["--help", "--name"], f"there is no {option}")
 
 
-@case("callbox-policy(5), callbox-doctor(1), callbox-mcp(1) and callbox-warden(1) explain their verbs")
+@case("callbox-policy(5), callbox-doctor(1), callbox-mcp(1), callbox-warden(1) and callbox-wrap(1) explain their verbs")
 def other_pages():
     for verb in ["check", "show", "schema"]:
         check(mentions(page("callbox-policy.5"), verb), f"callbox-policy(5) does not explain {verb}")
@@ -187,6 +187,8 @@ def other_pages():
         check(mentions(page("callbox-mcp.1"), option), f"callbox-mcp(1) lacks {option}")
     for option in options_of("warden"):
         check(mentions(page("callbox-warden.1"), option), f"callbox-warden(1) lacks {option}")
+    for option in options_of("wrap"):
+        check(mentions(page("callbox-wrap.1"), option), f"callbox-wrap(1) lacks {option}")
     text = page("callbox-warden.1")
     for default in re.findall(r"\((\d+)\)", help_of("warden")):
         check(mentions(text, default), f"callbox-warden(1) lacks the default {default}")

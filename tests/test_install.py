@@ -80,6 +80,7 @@ def check_files(top):
         "callbox-run(1)": r"share/man/man1/callbox-run\.1",
         "callbox-doctor(1)": r"share/man/man1/callbox-doctor\.1",
         "callbox-warden(1)": r"share/man/man1/callbox-warden\.1",
+        "callbox-wrap(1)": r"share/man/man1/callbox-wrap\.1",
         "callbox-tool(1)": r"share/man/man1/callbox-tool\.1",
         "libcallbox(3)": r"share/man/man3/libcallbox\.3",
         "libcallbox-tools(3)": r"share/man/man3/libcallbox-tools\.3",

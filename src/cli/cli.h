@@ -13,6 +13,7 @@ int cli_mcp(int argc, char **argv);
 int cli_policy(int argc, char **argv);
 int cli_tool(int argc, char **argv);
 int cli_warden(int argc, char **argv);
+int cli_wrap(int argc, char **argv);
 
 /* Print an error as "callbox: WHERE: TEXT" and, on a second line, what to do. */
 void cli_print_error(const cbx_error *error);

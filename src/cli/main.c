@@ -15,6 +15,7 @@ static const struct {
 } verbs[] = {
         { "run", cli_run },       { "doctor", cli_doctor }, { "mcp", cli_mcp },
         { "policy", cli_policy }, { "tool", cli_tool },     { "warden", cli_warden },
+        { "wrap", cli_wrap },
 };
 
 static const char help[] =
@@ -28,6 +29,7 @@ static const char help[] =
         "  callbox policy check|show|schema              look at policies\n"
         "  callbox tool list|call|check|schema           call tools, each in a box of its own\n"
         "  callbox warden --socket PATH                  serve calls to programs that attach\n"
+        "  callbox wrap [OPTIONS] -- SERVER [ARG...]     run a foreign MCP server in a box\n"
         "\n"
         "  callbox VERB --help                           explain a verb\n"
         "  callbox --version                             print the version\n"
@@ -39,8 +41,8 @@ static const char help[] =
         "  callbox tool call --tools ./tools word_count '{\"path\": \"a.txt\"}'\n"
         "\n"
         "Manual: callbox-run(1), callbox-doctor(1), callbox-mcp(1), callbox-tool(1),\n"
-        "callbox-warden(1), callbox-policy(5), callbox-manifest(5), callbox-security(7),\n"
-        "libcallbox(3), libcallbox-tools(3)\n";
+        "callbox-warden(1), callbox-wrap(1), callbox-policy(5), callbox-manifest(5),\n"
+        "callbox-security(7), libcallbox(3), libcallbox-tools(3)\n";
 
 void cli_print_error(const cbx_error *error)
 {
@@ -103,7 +105,7 @@ int main(int argc, char **argv)
         for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
                 if (strcmp(argv[1], verbs[i].name) == 0)
                         return finish(verbs[i].run(argc - 1, argv + 1));
-        return cli_fail("there is no verb \"%s\"; the verbs are run, doctor, mcp, policy, tool and "
-                        "warden (see callbox --help)",
+        return cli_fail("there is no verb \"%s\"; the verbs are run, doctor, mcp, policy, tool, "
+                        "warden and wrap (see callbox --help)",
                         argv[1]);
 }

@@ -400,6 +400,19 @@ static int unprotect(json_t *names, const char *name, cbx_error *error)
         return 0;
 }
 
+/* A verb may have another idea of how long a call is by default. */
+static int set_wall(const struct options *options, json_t *policy)
+{
+        json_t *limits = json_object_get(policy, "limits");
+
+        if (options->wall <= 0 || (limits && !json_is_object(limits)) ||
+            json_object_get(limits, "wall"))
+                return 0;
+        if (!limits && json_object_set_new(policy, "limits", json_object()) == 0)
+                limits = json_object_get(policy, "limits");
+        return json_object_set_new(limits, "wall", json_real(options->wall)) < 0 ? -ENOMEM : 0;
+}
+
 int options_policy(struct options *options, cbx_error *error, cbx_policy **ret_policy)
 {
         _cleanup_json_ json_t *policy = NULL;
@@ -411,7 +424,8 @@ int options_policy(struct options *options, cbx_error *error, cbx_policy **ret_p
         if (!json_is_object(policy))
                 return policy_from_json(policy, error, ret_policy); /* says what it should be */
         if (spell_out_protection(options, policy) < 0 ||
-            (options->policy && merge(options, policy, options->policy, "") < 0))
+            (options->policy && merge(options, policy, options->policy, "") < 0) ||
+            set_wall(options, policy) < 0)
                 return error_oom(error);
         for (size_t i = 0; r == 0 && i < options->n_unprotect; i++)
                 r = unprotect(json_object_get(json_object_get(policy, "files"), "protect"),

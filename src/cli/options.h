@@ -9,6 +9,7 @@ struct options {
         json_t *policy;   /* what the options say, as a policy document */
         char *file;       /* --policy */
         bool workspace;   /* --workspace was given */
+        double wall;      /* the wall limit where neither names one; 0: the policy's own default */
         char **unprotect; /* --unprotect; NULL-terminated */
         size_t n_unprotect;
         struct {

@@ -14,6 +14,7 @@
 #include "cli/options.h"
 #include "cli/run_warden.h"
 #include "cli/spec.h"
+#include "cli/verb.h"
 #include "warden/call.h"
 
 static const char help[] =
@@ -148,64 +149,6 @@ static int parse(struct run *run, int argc, char **argv, cbx_error *error)
 
 /* ---- The policy of this call ---- */
 
-/* Directories that are too much to show without being asked, or are the box's own. */
-static bool too_much(const char *directory)
-{
-        static const char *const exact[] = {
-                "/",     "/tmp", "/var/tmp", "/var", "/home", "/root",
-                "/boot", "/run", "/opt",     "/srv", "/mnt",  "/media"
-        };
-        static const char *const trees[] = { "/etc", "/proc", "/sys", "/dev", "/usr", "/run" };
-        const char *home = getenv("HOME");
-        size_t n = strlen(directory);
-
-        for (size_t i = 0; i < ARRAY_SIZE(exact); i++)
-                if (strcmp(directory, exact[i]) == 0)
-                        return true;
-        for (size_t i = 0; i < ARRAY_SIZE(trees); i++) {
-                size_t length = strlen(trees[i]);
-
-                if (strncmp(directory, trees[i], length) == 0 &&
-                    (directory[length] == '/' || !directory[length]))
-                        return true;
-        }
-        return home && strncmp(home, directory, n) == 0 && (home[n] == '/' || !home[n]);
-}
-
-/* Does a rule of the command line speak for this directory already? */
-static bool is_named(const struct run *run, const char *directory)
-{
-        static const char *const lists[] = { "read", "write", "hide" };
-        json_t *files = json_object_get(run->options.policy, "files"), *item;
-        char real[PATH_MAX];
-        size_t index;
-
-        for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
-                json_array_foreach(json_object_get(files, lists[i]), index, item)
-                {
-                        const char *path = json_string_value(
-                                json_is_object(item) ? json_object_get(item, "host") : item);
-
-                        if (path && realpath(path, real) && strcmp(real, directory) == 0)
-                                return true;
-                }
-        return false;
-}
-
-/* `callbox run -- python3 script.py` is meant to find the script. */
-static int show_current_directory(struct run *run, cbx_error *error)
-{
-        _cleanup_free_ char *directory = getcwd(NULL, 0);
-        char *argv[] = { (char *)"--read", directory, NULL };
-        int index = 0, r;
-
-        if (run->options.file || run->options.workspace || run->directory || !directory ||
-            directory[0] != '/' || too_much(directory) || is_named(run, directory))
-                return 0;
-        r = options_take(&run->options, 2, argv, &index, error);
-        return MIN(r, 0);
-}
-
 /* The call's own limits may only tighten the policy's. Done before the plan is made of it. */
 static int set_limits(const struct run *run, cbx_policy *policy, cbx_error *error)
 {
@@ -215,20 +158,6 @@ static int set_limits(const struct run *run, cbx_policy *policy, cbx_error *erro
 }
 
 /* ---- Signals and the terminal ---- */
-
-static int open_signals(void)
-{
-        static const int passed[] = {
-                SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH
-        };
-        sigset_t mask;
-
-        sigemptyset(&mask);
-        for (size_t i = 0; i < ARRAY_SIZE(passed); i++)
-                sigaddset(&mask, passed[i]);
-        sigprocmask(SIG_BLOCK, &mask, NULL);
-        return signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
-}
 
 /* A signal to callbox is one to the program; a second request to go ends the call. */
 static void signal_ready(struct call *call, void *data)
@@ -269,81 +198,6 @@ static void restore_terminal(struct run *run)
         if (run->terminal_raw)
                 (void)tcsetattr(STDIN_FILENO, TCSADRAIN, &run->terminal);
         run->terminal_raw = false;
-}
-
-/* ---- Telling the end ---- */
-
-/* Where the caller would have found the program that the box does not have. */
-static void hint_at_program(const struct run *run, cbx_error *error)
-{
-        const char *path = getenv("PATH"), *name = run->argv[0];
-        char candidate[PATH_MAX], real[PATH_MAX];
-
-        if (strchr(name, '/')) {
-                if (access(name, X_OK) == 0)
-                        error_hint(error,
-                                   "the file is on the host, but the box does not show it, or "
-                                   "its interpreter: add --read for its directory");
-                return;
-        }
-        while (path && *path) {
-                size_t n = strcspn(path, ":");
-
-                if (snprintf(candidate, sizeof(candidate), "%.*s/%s", (int)n, path, name) <
-                            (int)sizeof(candidate) &&
-                    access(candidate, X_OK) == 0 && realpath(candidate, real)) {
-                        char *slash = strrchr(real, '/');
-
-                        error_hint(error,
-                                   "the host has it as %s, which the box does not show: add "
-                                   "--read %.*s",
-                                   real, slash == real ? 1 : (int)(slash - real), real);
-                        return;
-                }
-                path += n + (path[n] == ':');
-        }
-}
-
-static void print_denials(const struct report *report, bool explain)
-{
-        json_t *denial;
-        size_t i;
-
-        json_array_foreach(report->denials, i, denial)
-        {
-                const char *kind = json_string_value(json_object_get(denial, "kind"));
-                const char *allow = json_string_value(json_object_get(denial, "allow"));
-                json_int_t count = json_integer_value(json_object_get(denial, "count"));
-
-                if (!explain && strcmp(kind, "protected") != 0)
-                        continue;
-                fprintf(stderr, "callbox: refused: %s %s (%s, %lld time%s)", kind,
-                        json_string_value(json_object_get(denial, "what")),
-                        json_string_value(json_object_get(denial, "errno")), (long long)count,
-                        count == 1 ? "" : "s");
-                if (*allow)
-                        fprintf(stderr, "; allow it with %s", allow);
-                fputc('\n', stderr);
-        }
-}
-
-static void print_end(const struct run *run, const struct report *report)
-{
-        char text[512];
-
-        if (report->reason == REASON_SETUP || report->reason == REASON_INTERNAL) {
-                cli_print_error(&report->error);
-                return;
-        }
-        if (run->quiet)
-                return;
-        for (size_t i = 0; i < report->n_warnings; i++)
-                fprintf(stderr, "callbox: warning: %s\n", report->warnings[i]);
-        print_denials(report, run->explain);
-        if (report->reason == REASON_EXITED)
-                return;
-        report_text(report, text, sizeof(text));
-        fprintf(stderr, "callbox: %s: %s\n", reason_str(report->reason), text);
 }
 
 /* ---- One call ---- */
@@ -414,8 +268,8 @@ static int run_call(struct run *run, struct report *report)
         plan_options.tty |= !box_fence(FENCE_SESSION);
 #endif
         /* First of all: a signal that comes while the box is made is the program's as well. */
-        hook.fd = run->signals = open_signals();
-        r = show_current_directory(run, &report->error);
+        hook.fd = run->signals = verb_open_signals();
+        r = run->directory ? 0 : verb_show_here(&run->options, &report->error);
         if (r == 0)
                 r = options_policy(&run->options, &report->error, &policy);
         if (r < 0) {
@@ -453,7 +307,7 @@ static int run_call(struct run *run, struct report *report)
         restore_terminal(run);
         warn_of_variables(run, report);
         if (report->not_found)
-                hint_at_program(run, &report->error);
+                verb_hint_at_program(run->argv[0], &report->error);
         if (strcmp(report->error.where, "cwd") == 0 && !run->spec.directory)
                 snprintf(report->error.where, sizeof(report->error.where), "--cwd");
         options_blame(&run->options, &report->error);
@@ -480,7 +334,7 @@ static int tell(const struct run *run, const struct report *report)
         if (run->json || run->report_fd >= 0)
                 json = report_to_json(report);
         if (!run->json || report->reason == REASON_SETUP)
-                print_end(run, report);
+                verb_print_end(report, run->quiet, run->explain);
         if (run->json)
                 r = cli_print_json(json, STDOUT_FILENO);
         if (run->report_fd >= 0)

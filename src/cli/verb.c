@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/verb.h"
+
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+
+/* ---- The current directory ---- */
+
+/* Directories that are too much to show without being asked, or are the box's own. */
+static bool too_much(const char *directory)
+{
+        static const char *const exact[] = {
+                "/",     "/tmp", "/var/tmp", "/var", "/home", "/root",
+                "/boot", "/run", "/opt",     "/srv", "/mnt",  "/media"
+        };
+        static const char *const trees[] = { "/etc", "/proc", "/sys", "/dev", "/usr", "/run" };
+        const char *home = getenv("HOME");
+        size_t n = strlen(directory);
+
+        for (size_t i = 0; i < ARRAY_SIZE(exact); i++)
+                if (strcmp(directory, exact[i]) == 0)
+                        return true;
+        for (size_t i = 0; i < ARRAY_SIZE(trees); i++) {
+                size_t length = strlen(trees[i]);
+
+                if (strncmp(directory, trees[i], length) == 0 &&
+                    (directory[length] == '/' || !directory[length]))
+                        return true;
+        }
+        return home && strncmp(home, directory, n) == 0 && (home[n] == '/' || !home[n]);
+}
+
+/* Does a rule of the command line speak for this directory already? */
+static bool is_named(const struct options *options, const char *directory)
+{
+        static const char *const lists[] = { "read", "write", "hide" };
+        json_t *files = json_object_get(options->policy, "files"), *item;
+        char real[PATH_MAX];
+        size_t index;
+
+        for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
+                json_array_foreach(json_object_get(files, lists[i]), index, item)
+                {
+                        const char *path = json_string_value(
+                                json_is_object(item) ? json_object_get(item, "host") : item);
+
+                        if (path && realpath(path, real) && strcmp(real, directory) == 0)
+                                return true;
+                }
+        return false;
+}
+
+int verb_show_here(struct options *options, cbx_error *error)
+{
+        _cleanup_free_ char *directory = getcwd(NULL, 0);
+        char *argv[] = { (char *)"--read", directory, NULL };
+        int index = 0, r;
+
+        if (options->file || options->workspace || !directory || directory[0] != '/' ||
+            too_much(directory) || is_named(options, directory))
+                return 0;
+        r = options_take(options, 2, argv, &index, error);
+        return MIN(r, 0);
+}
+
+/* ---- Signals ---- */
+
+int verb_open_signals(void)
+{
+        static const int passed[] = {
+                SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH
+        };
+        sigset_t mask;
+
+        sigemptyset(&mask);
+        for (size_t i = 0; i < ARRAY_SIZE(passed); i++)
+                sigaddset(&mask, passed[i]);
+        sigprocmask(SIG_BLOCK, &mask, NULL);
+        return signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/* ---- Telling the end ---- */
+
+void verb_hint_at_program(const char *name, cbx_error *error)
+{
+        const char *path = getenv("PATH");
+        char candidate[PATH_MAX], real[PATH_MAX];
+
+        if (strchr(name, '/')) {
+                if (access(name, X_OK) == 0)
+                        error_hint(error,
+                                   "the file is on the host, but the box does not show it, or "
+                                   "its interpreter: add --read for its directory");
+                return;
+        }
+        while (path && *path) {
+                size_t n = strcspn(path, ":");
+
+                if (snprintf(candidate, sizeof(candidate), "%.*s/%s", (int)n, path, name) <
+                            (int)sizeof(candidate) &&
+                    access(candidate, X_OK) == 0 && realpath(candidate, real)) {
+                        char *slash = strrchr(real, '/');
+
+                        error_hint(error,
+                                   "the host has it as %s, which the box does not show: add "
+                                   "--read %.*s",
+                                   real, slash == real ? 1 : (int)(slash - real), real);
+                        return;
+                }
+                path += n + (path[n] == ':');
+        }
+}
+
+static void print_denials(const struct report *report, bool explain)
+{
+        json_t *denial;
+        size_t i;
+
+        json_array_foreach(report->denials, i, denial)
+        {
+                const char *kind = json_string_value(json_object_get(denial, "kind"));
+                const char *allow = json_string_value(json_object_get(denial, "allow"));
+                json_int_t count = json_integer_value(json_object_get(denial, "count"));
+
+                if (!explain && strcmp(kind, "protected") != 0)
+                        continue;
+                fprintf(stderr, "callbox: refused: %s %s (%s, %lld time%s)", kind,
+                        json_string_value(json_object_get(denial, "what")),
+                        json_string_value(json_object_get(denial, "errno")), (long long)count,
+                        count == 1 ? "" : "s");
+                if (*allow)
+                        fprintf(stderr, "; allow it with %s", allow);
+                fputc('\n', stderr);
+        }
+}
+
+void verb_print_end(const struct report *report, bool quiet, bool explain)
+{
+        char text[512];
+
+        if (report->reason == REASON_SETUP || report->reason == REASON_INTERNAL) {
+                cli_print_error(&report->error);
+                return;
+        }
+        if (quiet)
+                return;
+        for (size_t i = 0; i < report->n_warnings; i++)
+                fprintf(stderr, "callbox: warning: %s\n", report->warnings[i]);
+        print_denials(report, explain);
+        if (report->reason == REASON_EXITED)
+                return;
+        report_text(report, text, sizeof(text));
+        fprintf(stderr, "callbox: %s: %s\n", reason_str(report->reason), text);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* What `callbox run` and `callbox wrap` share around the call itself. */
+#ifndef CLI_VERB_H
+#define CLI_VERB_H
+
+#include "cli/options.h"
+#include "warden/report.h"
+
+/* Show the current directory read-only, unless it was spoken of or is too much to show:
+ * `callbox run -- python3 script.py` is meant to find the script. */
+int verb_show_here(struct options *options, cbx_error *error);
+
+/* Block the signals that are the program's and get them from a descriptor. */
+int verb_open_signals(void);
+
+/* Say where the caller would have found a program that the box does not have. */
+void verb_hint_at_program(const char *name, cbx_error *error);
+
+/* Tell on stderr how the call ended, unless it ended by itself. */
+void verb_print_end(const struct report *report, bool quiet, bool explain);
+
+#endif
