@@ -288,7 +288,7 @@ static int run_server(struct wrap *wrap, struct report *report)
 /* A server that fails does so in its own words, which seldom say what it was that is missing. */
 static void print_hint(const struct wrap *wrap, const struct report *report)
 {
-        if (wrap->quiet || wrap->leaving || report->reason != REASON_EXITED || report->code == 0)
+        if (wrap->quiet || report->reason != REASON_EXITED || report->code == 0)
                 return;
         fprintf(stderr, "callbox: the server ended with code %d", report->code);
         if (!wrap->explain)
