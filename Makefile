@@ -94,7 +94,7 @@ fuzz: ## fuzz each parser for FUZZ_SECONDS (30)
 	@scripts/install-deps --test
 	@scripts/fuzz $(FUZZ_SECONDS)
 
-soak: ## 100000 calls of every kind, 10000 of tools, 10000 from Python, 1 GB of result, 1000 deaths, every fault
+soak: ## 100000 calls of every kind, 10000 each of tools, from Python and over HTTP, 1 GB of result, 1000 deaths, every fault
 	@scripts/install-deps --test
 	@$(MAKE) -s $(BUILD)/.tests-enabled && $(MAKE) all
 	@CALLBOX_WARDEN=$(CURDIR)/$(BUILD)/callbox $(BUILD)/tests/soak $(CURDIR)/$(BUILD)/tests/worker $(SOAK_CALLS)
@@ -104,6 +104,7 @@ soak: ## 100000 calls of every kind, 10000 of tools, 10000 from Python, 1 GB of 
 	@CALLBOX_WARDEN=$(CURDIR)/$(BUILD)/callbox PYTHONPATH=$(CURDIR)/$(BUILD)/python CALLBOX_FULL=1 \
 		$(PYTHON) -m pytest -q -p no:cacheprovider tests/python/test_large_results.py
 	@CALLBOX_BUILD=$(CURDIR)/$(BUILD) CALLBOX=$(CURDIR)/$(BUILD)/callbox $(PYTHON) tests/test_faults.py --full
+	@CALLBOX_BUILD=$(CURDIR)/$(BUILD) CALLBOX=$(CURDIR)/$(BUILD)/callbox $(PYTHON) tests/test_mcp_http.py --full load:
 
 wheel: all ## build/wheel/callbox-*.whl: the Python package with all that it needs
 	@$(NINJA) -C $(BUILD) python/wheel/_callbox.abi3.so >/dev/null

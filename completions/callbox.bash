@@ -14,7 +14,8 @@ _callbox_wrap_options='--cwd --grace --report --explain --quiet -q'
 
 _callbox_tool_options='--tools --policies --json --call-id --explain --warden --quiet -q --approve'
 
-_callbox_mcp_options='--files --tools --policies --no-builtin --warden'
+_callbox_mcp_options='--files --tools --policies --no-builtin --warden --http --token-file --allow-host
+        --allow-origin --body --audit'
 
 # Add what compgen finds for the current word.
 _callbox_offer()
@@ -30,7 +31,8 @@ _callbox_takes_value()
                 --timeout | --cpu | --memory | --processes | --file-size | --open-files | \
                 --tmp-size | --output | --capture | --allow-syscall | --deny-syscall | \
                 --on-denied | --policy | --require | --cwd | --stdin | --spec | --warden | --report | \
-                --tools | --policies | --grace)
+                --tools | --policies | --grace | --http | --token-file | --allow-host | --allow-origin | \
+                --body | --audit)
                 return 0
                 ;;
         esac
@@ -44,7 +46,7 @@ _callbox_value()
         --workspace | --cwd | --tmpfs | --tools | --policies)
                 _filedir -d
                 ;;
-        --read | --write | --hide | --warden | --report)
+        --read | --write | --hide | --warden | --report | --token-file | --audit)
                 _filedir
                 ;;
         --stdin)

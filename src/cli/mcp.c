@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/mcp_http.h"
 #include "cli/options.h"
 #include "cli/tool.h"
 #include "serve/builtin.h"
@@ -36,6 +37,7 @@ struct mcp {
         cbx_toolbox *toolbox;
         struct serve *serve;
         struct serve_stdio *stdio;
+        struct mcp_http http;
         struct event *signals[2];
         int in, out;
 };
@@ -81,6 +83,8 @@ static int parse(struct mcp *mcp, int argc, char **argv, cbx_error *error)
         for (int index = 1; index < argc;) {
                 int r = take_own(mcp, argc, argv, &index, error);
 
+                if (r == 0)
+                        r = mcp_http_take(&mcp->http, argc, argv, &index, error);
                 if (r == 0)
                         r = options_take(&mcp->options, argc, argv, &index, error);
                 if (r < 0)
@@ -193,8 +197,13 @@ static int open_server(struct mcp *mcp, cbx_error *error)
         int r;
 
         mcp->base = event_base_new();
-        if (!mcp->base)
+        if (!mcp->base || event_base_priority_init(mcp->base, 3) < 0)
                 return error_set(error, -ENOMEM, "", "cannot make an event loop");
+        r = mcp_http_open_record(&mcp->http, error);
+        if (r < 0)
+                return r;
+        if (mcp->http.record)
+                options.hooks = record_hooks(mcp->http.record);
         r = serve_open(mcp->base, mcp->toolbox, &options, &mcp->serve, error);
         for (size_t i = 0; r == 0 && i < ARRAY_SIZE(numbers); i++) {
                 mcp->signals[i] = evsignal_new(mcp->base, numbers[i], on_signal, mcp);
@@ -202,6 +211,8 @@ static int open_server(struct mcp *mcp, cbx_error *error)
                         r = error_oom(error);
         }
         if (r == 0)
+                r = mcp_http_open(&mcp->http, mcp->serve, mcp->base, error);
+        if (r == 0 && !mcp->http.http)
                 r = serve_stdio_open(mcp->serve, mcp->base, mcp->in, mcp->out, &mcp->stdio, error);
         return r;
 }
@@ -209,6 +220,7 @@ static int open_server(struct mcp *mcp, cbx_error *error)
 static void close_all(struct mcp *mcp)
 {
         mcp->stdio = serve_stdio_close(mcp->stdio);
+        mcp_http_close(&mcp->http);
         mcp->serve = serve_close(mcp->serve);
         for (size_t i = 0; i < ARRAY_SIZE(mcp->signals); i++)
                 if (mcp->signals[i])
@@ -216,6 +228,7 @@ static void close_all(struct mcp *mcp)
         cbx_toolbox_close(mcp->toolbox);
         cbx_warden_close(mcp->warden);
         keep_close(mcp->keep);
+        mcp_http_free(&mcp->http);
         if (mcp->base)
                 event_base_free(mcp->base);
         options_free(&mcp->options);
@@ -231,7 +244,8 @@ int cli_mcp(int argc, char **argv)
 
         for (int i = 1; i < argc; i++)
                 if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
-                        return fputs(help, stdout) < 0 || fputs(options_help, stdout) < 0
+                        return fputs(help, stdout) < 0 || fputs(options_help, stdout) < 0 ||
+                                               fputs(mcp_http_help, stdout) < 0
                                        ? EXIT_CALLBOX
                                        : 0;
         r = parse(&mcp, argc, argv, &error);

@@ -270,7 +270,7 @@ static int run_call(struct run *run, struct report *report)
         /* First of all: a signal that comes while the box is made is the program's as well. */
         hook.fd = run->signals = verb_open_signals();
         r = run->directory ? 0 : verb_show_here(&run->options, &report->error);
-        if (r == 0)
+        if (r >= 0)
                 r = options_policy(&run->options, &report->error, &policy);
         if (r < 0) {
                 options_blame(&run->options, &report->error);
