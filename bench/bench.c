@@ -35,6 +35,7 @@ static const struct {
         { "throughput", race_throughput },
         { "tool", race_tool },
         { "functions", race_functions },
+        { "mcp", race_mcp },
         { "live", scale_live },
         { "calls", scale_calls },
         { "start", race_start },

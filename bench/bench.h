@@ -9,6 +9,7 @@
  *   commands.c  callbox run beside bubblewrap and firejail; work inside a box
  *   library.c   calls through libcallbox beside posix_spawn, Python and bubblewrap
  *   tool.c      calls of tools
+ *   mcp.c       the same over HTTP
  *   callers.c   calls from processes of a given size, and from Python
  *   scale.c     many live boxes, many calls
  *   schema.c    arguments against a schema
@@ -153,6 +154,7 @@ void race_agents(void);
 void race_throughput(void);
 void race_functions(void);
 void race_tool(void);
+void race_mcp(void);
 
 void race_schema(void);
 
