@@ -97,7 +97,7 @@ for person in PEOPLE:
 
 @case("README links")
 def links():
-    for name in ["README.md", "CONTRIBUTING.md", "docs/design.md", "docs/security.md"]:
+    for name in ["README.md", "CONTRIBUTING.md", "docs/design.md", "docs/mcp.md", "docs/security.md"]:
         for target in re.findall(r"\]\(([^)#:]+)\)", text_of(name)):
             path = REPO.joinpath(name).parent / target
             check(path.exists(), f"{name} links to {target}, which is not there")
@@ -105,7 +105,7 @@ def links():
 
 @case("paths named in the documentation exist")
 def paths():
-    for name in ["README.md", "CONTRIBUTING.md", "docs/design.md", "docs/security.md"]:
+    for name in ["README.md", "CONTRIBUTING.md", "docs/design.md", "docs/mcp.md", "docs/security.md"]:
         for path in re.findall(r"`((?:src|tests|docs|man|schema|examples|scripts|bench|include)/[\w./-]*)`",
                                text_of(name)):
             if "NAME" not in path:
@@ -192,6 +192,19 @@ def other_pages():
     text = page("callbox-warden.1")
     for default in re.findall(r"\((\d+)\)", help_of("warden")):
         check(mentions(text, default), f"callbox-warden(1) lacks the default {default}")
+
+
+@case("docs/mcp.md speaks of options that there are, in commands that callbox takes")
+def mcp_page():
+    text = text_of("docs", "mcp.md")
+    known = set(options_of("mcp") + options_of("wrap"))
+    foreign = {"--transport", "--header", "--prefix", "--package"}  # of claude, npm and npx
+    for option in set(re.findall(r"(?<![\w-])(--[a-z][a-z-]+)", text)) - foreign:
+        check(option in known, f"there is no {option}")
+    blocks = re.findall(r"^```json\n(.*?)^```$", text, re.M | re.S)
+    check(len(blocks) > 5, "there is hardly any JSON")
+    for block in blocks:
+        json.loads(block)
 
 
 @case("callbox-policy(5) explains every key of the schema")

@@ -16,6 +16,7 @@ import shutil
 import signal
 import socket
 import struct
+import subprocess
 import sys
 import threading
 import time
@@ -739,6 +740,22 @@ def audit():
 def pathlib_lines(path):
     with open(path, encoding="utf-8") as stream:
         return sum(1 for _ in stream)
+
+
+@case("audit: calls over stdio are kept as well")
+def audit_stdio():
+    log = SCRATCH.directory() / "audit.jsonl"
+    request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "true", "arguments": {}, "_meta": {
+        f"{META}protocolVersion": MODERN, f"{META}clientCapabilities": {}, f"{META}clientInfo": {"name": "tester", "version": "1"}}}}
+    command = [mcp_http.CALLBOX, "mcp", "--no-builtin", "--tools", mcp_http.tools(), "--audit", log]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/") as process:
+        process.stdin.write(json.dumps(request).encode() + b"\n")
+        process.stdin.flush()
+        check(b'"isError":true' not in process.stdout.readline(), "the call failed")
+        process.stdin.close()
+        equal(process.wait(timeout=20 * harness.SLOW), 0, "exit code")
+    line = json.loads(log.read_text())
+    equal((line["tool"], line["outcome"], line["transport"], line["client"]), ("true", "ok", "stdio", "tester"), "line")
 
 
 @case("audit: several servers share a log without mixing lines")

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #include "serve/http_parts.h"
 
@@ -68,12 +69,18 @@ static void begin_answer(struct http_connection *connection, int status, const c
                          const char *more)
 {
         struct evbuffer *out = bufferevent_get_output(connection->bev);
+        time_t now = time(NULL);
+        struct tm parts;
+        char date[40] = "";
 
+        if (gmtime_r(&now, &parts))
+                (void)strftime(date, sizeof(date), "%a, %d %b %Y %H:%M:%S GMT", &parts);
         if (!connection->head.keep_alive || connection->refused || connection->http->closing)
                 connection->close = true;
         connection->http->statuses[status % HTTP_STATUSES]++;
-        evbuffer_add_printf(out, "HTTP/1.1 %d %s\r\n%sConnection: %s\r\n", status,
-                            reason_of(status), more, connection->close ? "close" : "keep-alive");
+        evbuffer_add_printf(out, "HTTP/1.1 %d %s\r\nDate: %s\r\n%sConnection: %s\r\n", status,
+                            reason_of(status), date, more,
+                            connection->close ? "close" : "keep-alive");
         if (type)
                 evbuffer_add_printf(out,
                                     "Content-Type: %s\r\nCache-Control: no-store\r\n"
