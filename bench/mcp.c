@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* The same call of the same tool: through the library, and as a request of MCP over HTTP on a
- * connection that is kept. */
+/*
+ * The same call of the same tool: through the library, and as a request of MCP over HTTP on
+ * connections that are kept. One at a time; and 64 at once, where what counts is the median of what
+ * single calls took.
+ */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -19,6 +23,9 @@
 
 #define PAUSE_US 6000 /* as in library.c: until boxes are refilled and cleared up after */
 
+#define IN_FLIGHT 64
+#define BATCH 256
+
 static const char manifest[] = "{\"name\": \"true\", \"inputSchema\": {\"type\": \"object\"},"
                                " \"run\": {\"command\": [\"/bin/true\"]}}";
 
@@ -32,30 +39,77 @@ struct kit {
         cbx_policy *policy;
         cbx_toolbox *toolbox;
         pid_t server;
-        int socket;
+        int sockets[IN_FLIGHT];
         char request[1024];
         char folder[64], file[80];
 };
 
 /* ---- Through the library ---- */
 
+static void finish_call(cbx_call *call)
+{
+        cbx_error error = CBX_ERROR_INIT;
+        cbx_report report = CBX_REPORT_INIT;
+
+        if (cbx_wait(call, &report, &error) < 0)
+                die_callbox("a call", &error);
+        if (!cbx_report_result(&report) || !cbx_report_result(&report)->ok)
+                die(report.text);
+        cbx_report_free(&report);
+        cbx_call_free(call);
+}
+
 static double run_library(struct contestant *self)
 {
         const struct kit *kit = self->with;
         cbx_error error = CBX_ERROR_INIT;
-        cbx_report report = CBX_REPORT_INIT;
         cbx_call *call = NULL;
         double before = now_ms(), after;
 
-        if (cbx_toolbox_call(kit->toolbox, "true", "{}", &call, &error) < 0 ||
-            cbx_wait(call, &report, &error) < 0)
+        if (cbx_toolbox_call(kit->toolbox, "true", "{}", &call, &error) < 0)
                 die_callbox("a call", &error);
-        cbx_call_free(call);
+        finish_call(call);
         after = now_ms();
-        if (!cbx_report_result(&report) || !cbx_report_result(&report)->ok)
-                die(report.text);
-        cbx_report_free(&report);
         return after - before;
+}
+
+/* So many at once; returns the median of what each took. */
+static double run_library_at_once(struct contestant *self)
+{
+        const struct kit *kit = self->with;
+        cbx_error error = CBX_ERROR_INIT;
+        cbx_call *calls[IN_FLIGHT] = { NULL };
+        struct pollfd polls[IN_FLIGHT];
+        double began[IN_FLIGHT], took[BATCH];
+        size_t started = 0, ended = 0;
+
+        while (ended < BATCH) {
+                for (size_t i = 0; i < IN_FLIGHT; i++) {
+                        polls[i] = (struct pollfd){ .fd = -1, .events = POLLIN };
+                        if (!calls[i] && started < BATCH) {
+                                began[i] = now_ms();
+                                started++;
+                                if (cbx_toolbox_call(kit->toolbox, "true", "{}", &calls[i],
+                                                     &error) < 0)
+                                        die_callbox("a call", &error);
+                        }
+                        if (calls[i])
+                                polls[i].fd = cbx_call_fd(calls[i]);
+                }
+                if (poll(polls, IN_FLIGHT, -1) < 0 && errno != EINTR)
+                        die("poll");
+                for (size_t i = 0; i < IN_FLIGHT; i++) {
+                        cbx_event event = CBX_EVENT_INIT;
+
+                        if (!calls[i] || !polls[i].revents ||
+                            cbx_step(calls[i], &event, NULL) < 0 || event.kind != CBX_EVENT_ENDED)
+                                continue;
+                        finish_call(calls[i]);
+                        calls[i] = NULL;
+                        took[ended++] = now_ms() - began[i];
+                }
+        }
+        return median(took, BATCH);
 }
 
 static void open_toolbox(struct kit *kit)
@@ -73,26 +127,75 @@ static void open_toolbox(struct kit *kit)
 
 /* ---- Over HTTP ---- */
 
+struct answer {
+        char data[16384];
+        size_t length;
+};
+
+static void ask(const struct kit *kit, int fd)
+{
+        if (write(fd, kit->request, strlen(kit->request)) < 0)
+                die("write a request");
+}
+
+/* Read some of an answer; true: that was all of it. */
+static bool hear(int fd, struct answer *answer)
+{
+        ssize_t n =
+                read(fd, answer->data + answer->length, sizeof(answer->data) - answer->length - 1);
+
+        if (n <= 0)
+                die("read an answer");
+        answer->length += (size_t)n;
+        answer->data[answer->length] = '\0';
+        if (answer->length < 5 || strcmp(answer->data + answer->length - 5, "0\r\n\r\n") != 0)
+                return false;
+        if (strncmp(answer->data, "HTTP/1.1 200", 12) != 0 ||
+            strstr(answer->data, "\"isError\":true"))
+                die(answer->data);
+        answer->length = 0;
+        return true;
+}
+
 static double run_http(struct contestant *self)
 {
         const struct kit *kit = self->with;
-        char answer[65536];
-        size_t length = 0;
+        struct answer answer = { .length = 0 };
         double before = now_ms();
 
-        if (write(kit->socket, kit->request, strlen(kit->request)) < 0)
-                die("write a request");
-        do {
-                ssize_t n = read(kit->socket, answer + length, sizeof(answer) - length - 1);
-
-                if (n <= 0)
-                        die("read an answer");
-                length += (size_t)n;
-                answer[length] = '\0';
-        } while (length < 5 || strcmp(answer + length - 5, "0\r\n\r\n") != 0);
-        if (strncmp(answer, "HTTP/1.1 200", 12) != 0 || strstr(answer, "\"isError\":true"))
-                die(answer);
+        ask(kit, kit->sockets[0]);
+        while (!hear(kit->sockets[0], &answer))
+                ;
         return now_ms() - before;
+}
+
+static double run_http_at_once(struct contestant *self)
+{
+        const struct kit *kit = self->with;
+        static struct answer answers[IN_FLIGHT];
+        struct pollfd polls[IN_FLIGHT];
+        double began[IN_FLIGHT], took[BATCH];
+        size_t started = 0, ended = 0;
+
+        for (; started < IN_FLIGHT; started++) {
+                polls[started] = (struct pollfd){ kit->sockets[started], POLLIN, 0 };
+                began[started] = now_ms();
+                ask(kit, kit->sockets[started]);
+        }
+        while (ended < BATCH) {
+                if (poll(polls, IN_FLIGHT, -1) < 0 && errno != EINTR)
+                        die("poll");
+                for (size_t i = 0; i < IN_FLIGHT; i++) {
+                        if (!polls[i].revents || !hear(polls[i].fd, &answers[i]))
+                                continue;
+                        took[ended++] = now_ms() - began[i];
+                        if (started++ >= BATCH)
+                                continue;
+                        began[i] = now_ms();
+                        ask(kit, polls[i].fd);
+                }
+        }
+        return median(took, BATCH);
 }
 
 /* Its first line on stderr names the port. */
@@ -133,11 +236,13 @@ static void start_server(struct kit *kit)
         close(pipe[1]);
         address.sin_port = htons((uint16_t)read_port(pipe[0]));
         address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        kit->socket = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        if (kit->socket < 0 ||
-            connect(kit->socket, (struct sockaddr *)&address, sizeof(address)) < 0 ||
-            setsockopt(kit->socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) < 0)
-                die("connect to callbox mcp");
+        for (size_t i = 0; i < IN_FLIGHT; i++) {
+                kit->sockets[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+                if (kit->sockets[i] < 0 ||
+                    connect(kit->sockets[i], (struct sockaddr *)&address, sizeof(address)) < 0 ||
+                    setsockopt(kit->sockets[i], IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) < 0)
+                        die("connect to callbox mcp");
+        }
         snprintf(kit->request, sizeof(kit->request),
                  "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
                  "Accept: application/json, text/event-stream\r\nContent-Length: %zu\r\n"
@@ -148,7 +253,8 @@ static void start_server(struct kit *kit)
 
 static void stop_server(const struct kit *kit)
 {
-        close(kit->socket);
+        for (size_t i = 0; i < IN_FLIGHT; i++)
+                close(kit->sockets[i]);
         kill(kit->server, SIGTERM);
         while (waitpid(kit->server, NULL, 0) < 0 && errno == EINTR)
                 ;
@@ -156,22 +262,43 @@ static void stop_server(const struct kit *kit)
         rmdir(kit->folder);
 }
 
-void race_mcp(void)
+static void race_one(struct kit *kit)
 {
-        struct kit kit = { .socket = -1 };
         struct race race = { .name = "mcp",
                              .what = "a command as a tool, request to result",
                              .rounds = options.rounds,
                              .pause_us = PAUSE_US };
         const struct contestant *library, *http;
 
-        open_toolbox(&kit);
-        start_server(&kit);
-        library = race_enter(&race, "through the library", run_library, &kit);
-        http = race_enter(&race, "MCP over HTTP", run_http, &kit);
+        library = race_enter(&race, "through the library", run_library, kit);
+        http = race_enter(&race, "MCP over HTTP", run_http, kit);
         race_at_most(&race, "a call over HTTP, against the same through the library", http, 2,
                      library);
         race_run(&race);
+}
+
+static void race_at_once(struct kit *kit)
+{
+        struct race race = { .name = "mcp-64",
+                             .what = "the same, 64 at once: the median of 256",
+                             .rounds = options.work_rounds,
+                             .pause_us = PAUSE_US };
+        const struct contestant *library, *http;
+
+        library = race_enter(&race, "through the library", run_library_at_once, kit);
+        http = race_enter(&race, "MCP over HTTP, 64 connections", run_http_at_once, kit);
+        race_at_most(&race, "a call over HTTP, against the library, 64 at once", http, 2, library);
+        race_run(&race);
+}
+
+void race_mcp(void)
+{
+        struct kit kit = { .server = -1 };
+
+        open_toolbox(&kit);
+        start_server(&kit);
+        race_one(&kit);
+        race_at_once(&kit);
         stop_server(&kit);
         cbx_toolbox_close(kit.toolbox);
         cbx_warden_close(kit.warden);
