@@ -68,7 +68,7 @@ unit: ## build and run the unit tests alone
 	@$(PYTHON) scripts/test --build $(BUILD) --only unit
 
 # Left out are suites that starve a program of what the sanitizers themselves need.
-SANITIZED = unit guard input policy programs report schema
+SANITIZED = unit guard input mcp_http policy programs report schema wrap
 sanitize: ## unit tests and a short run of the suites under ASan and UBSan
 	@scripts/install-deps --test
 	@test -e build-sanitize/build.ninja || $(call quietly,$(MESON) setup build-sanitize \

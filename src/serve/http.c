@@ -19,22 +19,22 @@
 
 /* ---- Connections ---- */
 
-static bool waits_for_client(const struct http_connection *connection)
+static bool waits_for_answer(const struct http_connection *connection)
 {
-        return connection->state == HTTP_HEAD || connection->state == HTTP_BODY ||
-               connection->state == HTTP_LINGER || connection->state == HTTP_FLUSH;
+        return connection->state == HTTP_QUEUED || connection->state == HTTP_BUSY;
 }
 
-/* Let the oldest go that waits for its client; first of those that have never asked anything. */
+/* Where there is no room: clients that have never asked anything go first, then whoever has asked
+ * nothing for the longest time. Whoever waits for an answer stays. */
 static bool evict(struct serve_http *http)
 {
         struct http_connection *connection, *chosen = NULL;
 
         TAILQ_FOREACH(connection, &http->connections, link)
         {
-                if (!waits_for_client(connection))
+                if (waits_for_answer(connection))
                         continue;
-                if (!chosen || (chosen->requests > 0 && connection->requests == 0))
+                if (!chosen || connection->asked < chosen->asked)
                         chosen = connection;
         }
         if (!chosen)

@@ -17,7 +17,7 @@
  *
  * Nobody is made to wait for another client. A connection has a deadline for each thing that it
  * waits for, counted from when the waiting began. Where there is no room for one more connection,
- * the oldest that waits for its client goes. Long messages, which take milliseconds to read, wait
+ * the oldest that asks nothing goes. Long messages, which take milliseconds to read, wait
  * in a queue of their own and are read one at a time, when nothing else is to be done.
  */
 #ifndef SERVE_HTTP_H

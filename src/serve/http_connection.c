@@ -16,6 +16,7 @@
 #define FLUSH_TIME 30   /* to take the answer */
 #define LINGER_TIME 2   /* to notice that it was refused */
 #define STALL_TIME 30   /* to take anything at all of a stream */
+#define PROBE_TIME 10   /* between probes of a client that says nothing: its host may be gone */
 #define COMMENT_TIME 15 /* between signs of life on a stream */
 
 #define AHEAD_MAX (64 * KIB)    /* that is sent while a request is being answered */
@@ -233,12 +234,12 @@ static bool take_head(struct http_connection *connection, struct evbuffer *in)
         status = http_head_parse(head, (const char *)evbuffer_pullup(in, (ev_ssize_t)length),
                                  length);
         evbuffer_drain(in, length);
-        connection->requests++;
         if (status)
                 return refuse_rest(connection, status, "this is no good HTTP request");
         connection->refused = head->chunked || head->length > 0; /* unless it is wanted */
         if (endpoint_admit(connection) != 0)
                 return true;
+        connection->asked = time_now(); /* not of those who may not: they go first */
         if (head->length > connection->http->body_max)
                 return refuse_rest(connection, 413, "the message is too long (see --body)");
         connection->refused = false;
@@ -389,7 +390,7 @@ static void on_timer(evutil_socket_t fd, short what, void *context)
 int connection_new(struct serve_http *http, int fd)
 {
         struct http_connection *connection = calloc(1, sizeof(*connection));
-        int on = 1, stall = STALL_TIME * 1000;
+        int on = 1, probe = PROBE_TIME, stall = STALL_TIME * 1000;
 
         if (!connection) {
                 base_close(fd);
@@ -397,6 +398,8 @@ int connection_new(struct serve_http *http, int fd)
         }
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
         (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &probe, sizeof(probe));
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &probe, sizeof(probe));
         (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &stall, sizeof(stall));
         connection->http = http;
         TAILQ_INSERT_TAIL(&http->connections, connection, link);

@@ -35,12 +35,12 @@ struct http_connection {
         size_t sought; /* bytes of a head that were looked at */
         struct http_chunks chunks;
         struct buffer body;
-        unsigned requests; /* that it has brought so far */
-        bool began;        /* some of a head has come */
-        bool gone;         /* to be freed as soon as it does not run */
-        bool running;      /* in connection_go */
-        bool close;        /* after this answer */
-        bool refused;      /* there is more of the request, which nobody wants */
+        uint64_t asked; /* when its last good request came; 0: there was none */
+        bool began;     /* some of a head has come */
+        bool gone;      /* to be freed as soon as it does not run */
+        bool running;   /* in connection_go */
+        bool close;     /* after this answer */
+        bool refused;   /* there is more of the request, which nobody wants */
         bool accepts_sse;
         bool sse;                /* the answer is a stream, and has begun */
         bool receiving;          /* serve_receive has not returned yet */
