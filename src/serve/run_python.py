@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Runs in a box: the source text of one call, and the value of its last expression.
 # What it says goes as frames to the result channel: callbox-manifest(5), FUNCTIONS OF A SERVER.
 import ast

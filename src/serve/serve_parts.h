@@ -192,7 +192,7 @@ json_t *content_of(const struct serve_call *call, const cbx_report *report,
 json_t *content_error(const char *text);
 /* A result of MCP that a tool has given: content, questions or an error; else why it is none. */
 enum content_kind { CONTENT_BLOCKS, CONTENT_QUESTIONS, CONTENT_ERROR, CONTENT_WRONG };
-enum content_kind content_read(const json_t *given, struct rpc_failure *wrong);
+enum content_kind content_read(const json_t *given, struct rpc_failure *failure);
 
 /* ---- explain.c ---- */
 

@@ -190,8 +190,7 @@ int task_begin(struct serve_call *call)
 
 /* ---- Methods ---- */
 
-static int find(struct serve_request *request, struct serve_task **ret_task,
-                struct rpc_failure *failure)
+static struct serve_task *find(struct serve_request *request, struct rpc_failure *failure)
 {
         const char *id = json_string_value(json_object_get(request->message.params, "taskId"));
         struct serve_task *task;
@@ -201,30 +200,27 @@ static int find(struct serve_request *request, struct serve_task **ret_task,
                          "the client did not say that it knows tasks");
                 failure->data = json_pack("{s:{s:{s:{}}}}", "requiredCapabilities", "extensions",
                                           TASKS_EXTENSION);
-                return failure->data ? -EINVAL : -ENOMEM;
+                return NULL;
         }
-        if (!id)
-                return rpc_fail(failure, RPC_INVALID_PARAMS, "taskId must be a string");
         TAILQ_FOREACH(task, &request->peer->serve->tasks, link)
         {
-                if (strlen(id) == strlen(task->id) && bytes_equal(id, task->id, strlen(task->id))) {
-                        *ret_task = task;
-                        return 0;
-                }
+                if (id && strlen(id) == strlen(task->id) &&
+                    bytes_equal(id, task->id, strlen(task->id)))
+                        return task;
         }
-        return rpc_fail(failure, RPC_INVALID_PARAMS,
-                        "there is no such task: it never was, or its time is over");
+        rpc_fail(failure, RPC_INVALID_PARAMS,
+                 "taskId names no task: there never was one, or its time is over");
+        return NULL;
 }
 
 int serve_task_get(struct serve_request *request, json_t **ret_result, struct rpc_failure *failure)
 {
-        struct serve_task *task = NULL;
+        struct serve_task *task = find(request, failure);
         json_t *result, *part = NULL;
         const char *key = NULL;
-        int r = find(request, &task, failure);
 
-        if (r < 0)
-                return r;
+        if (!task)
+                return -EINVAL;
         if (task->status == COMPLETED || task->status == FAILED) {
                 key = task->status == COMPLETED ? "result" : "error";
                 part = task->outcome;
@@ -251,11 +247,10 @@ int serve_task_update(struct serve_request *request, json_t **ret_result,
                       struct rpc_failure *failure)
 {
         const json_t *responses = json_object_get(request->message.params, "inputResponses");
-        struct serve_task *task = NULL;
-        int r = find(request, &task, failure);
+        struct serve_task *task = find(request, failure);
 
-        if (r < 0)
-                return r;
+        if (!task)
+                return -EINVAL;
         if (!json_is_object(responses))
                 return rpc_fail(failure, RPC_INVALID_PARAMS, "inputResponses must be an object");
         if (task->call) {
@@ -269,11 +264,10 @@ int serve_task_update(struct serve_request *request, json_t **ret_result,
 int serve_task_cancel(struct serve_request *request, json_t **ret_result,
                       struct rpc_failure *failure)
 {
-        struct serve_task *task = NULL;
-        int r = find(request, &task, failure);
+        struct serve_task *task = find(request, failure);
 
-        if (r < 0)
-                return r;
+        if (!task)
+                return -EINVAL;
         if (task->call) {
                 task->call->task = NULL;
                 serve_call_cancel(TAKE_PTR(task->call));

@@ -40,10 +40,10 @@ static void sha256_is_that_of_fips_180(void **state)
 
 static void hmac_is_that_of_rfc_4231(void **state)
 {
-        unsigned char key[SHA256_SIZE] = { 0 }, digest[SHA256_SIZE];
+        const unsigned char key[SHA256_SIZE] = "Jefe";
+        unsigned char digest[SHA256_SIZE];
 
         (void)state;
-        memcpy(key, "Jefe", 4);
         hmac_sha256(key, "what do ya want for nothing?", 28, digest);
         check_hex(digest, "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
         assert_true(bytes_equal("abc", "abc", 3));
