@@ -156,7 +156,7 @@ class Server:
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, failed, *_):
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()
         try:
@@ -169,6 +169,8 @@ class Server:
                 reader.join(timeout=5)
             self.process.stdout.close()
             self.process.stderr.close()
+        if not failed:
+            equal(self.process.returncode, 0, f"the exit code of the server, which says {self.errors[-500:]!r},")
 
 
 def text_of(result):

@@ -11,6 +11,7 @@
 
 #define COMMAND "run_command"
 #define PYTHON "run_python"
+#define RESULT_MAX (512 * KIB) /* 64 Ki characters, each of which may be six in JSON */
 
 /* A manifest of the same name in a folder is another tool: it comes from a file. */
 bool builtin_shows_output(const struct tool *tool)
@@ -22,6 +23,9 @@ void builtin_tighten(const struct tool *tool, const json_t *arguments, cbx_spec 
 {
         const json_t *timeout = json_object_get(arguments, "timeout");
 
+        /* What the code of a model may write as its result is no more than run_python.py would. */
+        if (builtin_shows_output(tool) && tool->kind == TOOL_FUNCTION)
+                spec->result_limit = MIN((uint64_t)RESULT_MAX, tool->policy->limits.result);
         if (builtin_shows_output(tool) && json_is_number(timeout) &&
             json_number_value(timeout) > 0 &&
             json_number_value(timeout) < tool->policy->limits.wall)

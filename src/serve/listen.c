@@ -30,6 +30,7 @@ int serve_listen(struct serve_request *request, json_t **ret_result, struct rpc_
                 json_decref(params);
                 return -ENOMEM;
         }
+        request->subscribed = true;
         request_send(request,
                      rpc_write_notification("notifications/subscriptions/acknowledged", params));
         return 1;

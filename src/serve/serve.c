@@ -63,7 +63,7 @@ static void stop_request(struct serve_request *request)
 
         rpc_fail(&failure, RPC_INTERNAL_ERROR, "the server is stopping");
         failure.status = 503;
-        if (request->listens)
+        if (request->subscribed)
                 request_finish(request, listen_end(request));
         else
                 request_fail(request, &failure);

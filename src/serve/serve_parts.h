@@ -69,7 +69,8 @@ struct serve_request {
         bool modern;
         json_t *capabilities;    /* of the client; borrowed */
         struct serve_call *call; /* NULL: none, or it has become a task's */
-        bool listens;            /* subscriptions/listen, for changes of tools */
+        bool subscribed;         /* it is a subscription ... */
+        bool listens;            /* ... for changes of tools */
         TAILQ_ENTRY(serve_request) link;
 };
 
