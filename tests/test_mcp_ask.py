@@ -99,7 +99,7 @@ def again(server, name, asked, responses, capabilities=FORMS, arguments=None, **
 
 @case("2026-07-28: what a tool asks for is the answer, and the next call brings it along")
 def asks_modern():
-    with Server("--tools", folder_of(GREETER, ROUNDS, ALL_KINDS)) as server:
+    with Server("--tools", folder_of(GREETER, ROUNDS, ALL_KINDS, manifest("needs", ["echo"], needs=["elicitation", "sampling"]))) as server:
         asked = server.call("greeter", capabilities=FORMS)
         equal((asked["resultType"], asked["inputRequests"]), ("input_required", {"user": NAME}), "the question")
         check("requestState" not in asked, "state of a tool that has none")
@@ -116,6 +116,10 @@ def asks_modern():
             states.append(asked["requestState"])
         equal(len(set(states)), 3, "states that differ")
         equal(good(again(server, "rounds", asked, {"step": accept(name="c")})["result"]), "a b c", "three rounds")
+        # What a tool says that it needs is asked for before it is called.
+        error = server.error("tools/call", {"name": "needs"}, capabilities=FORMS)
+        equal((error["code"], error["data"]["requiredCapabilities"]), (-32021, {"sampling": {}}), "what a tool needs")
+        equal(good(server.call("needs", capabilities={**FORMS, "sampling": {}})), "\n", "a client that can")
         # Only what the client can do is asked of it.
         found = server.call("all_kinds", capabilities={"sampling": {}})
         equal(list(found["inputRequests"]), ["b"], "what such a client is asked")
@@ -378,6 +382,7 @@ def manifests():
         ({"ask": True}, "ask"), ({"ask": {}}, "ask.message"), ({"ask": {"message": ""}}, "ask.message"), ({"ask": {"message": "x", "when": "nope"}}, "ask.when"),
         ({"ask": {"message": "x", "policy": 3}}, "ask.policy"), ({"ask": {"message": "x", "policy": {"network": "all"}}}, "ask.policy.network"),
         ({"ask": {"message": "x", "polizy": {}}}, "ask.polizy"), ({"returns": "blocks"}, "returns"), ({"task": True}, "task"), ({"task": {"required": 1}}, "task.required"),
+        ({"needs": ["video"]}, "needs[0]"), ({"needs": "roots"}, "needs"),
     ]  # fmt: skip
     for more, where in wrong:
         folder = folder_of(manifest("t", **more))

@@ -18,10 +18,11 @@
 
 static const struct {
         const char *method, *capability;
+        unsigned need;
 } askable[] = {
-        { "elicitation/create", "elicitation" },
-        { "sampling/createMessage", "sampling" },
-        { "roots/list", "roots" },
+        { "elicitation/create", "elicitation", TOOL_NEEDS_ELICITATION },
+        { "sampling/createMessage", "sampling", TOOL_NEEDS_SAMPLING },
+        { "roots/list", "roots", TOOL_NEEDS_ROOTS },
 };
 
 static const char *capability_of(const char *method)
@@ -83,6 +84,23 @@ static void out_of_memory(struct serve_call *call)
 
         rpc_fail(&failure, RPC_INTERNAL_ERROR, "out of memory");
         serve_call_fail(call, &failure);
+}
+
+int ask_check_needs(struct serve_call *call)
+{
+        _cleanup_json_ json_t *missing = json_object();
+
+        if (!missing)
+                return -ENOMEM;
+        for (size_t i = 0; i < ARRAY_SIZE(askable); i++)
+                if ((call->tool->needs & askable[i].need) &&
+                    !ask_can(call->capabilities, askable[i].method) &&
+                    json_object_set_new(missing, askable[i].capability, json_object()) < 0)
+                        return -ENOMEM;
+        if (json_object_size(missing) == 0)
+                return 0;
+        refuse(call, missing, "called");
+        return 1;
 }
 
 /* ---- Asking ---- */

@@ -319,8 +319,10 @@ static bool may_be_asked(const struct serve_call *call)
 static int go(struct serve_call *call, struct rpc_failure *failure)
 {
         bool wanted = task_is_wanted(call);
-        int r = answer_read(call, failure);
+        int r = ask_check_needs(call);
 
+        if (r == 0)
+                r = answer_read(call, failure);
         if (r != 0)
                 return r;
         if (!call->approved && may_be_asked(call)) {

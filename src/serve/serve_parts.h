@@ -207,6 +207,8 @@ int explain_cut(const struct serve_call *call, const cbx_report *report, struct 
 
 /* Has the client what it takes to be asked this? */
 bool ask_can(const json_t *capabilities, const char *method);
+/* Can it do all that the tool needs? Otherwise the call is refused, and this returns 1; -ENOMEM. */
+int ask_check_needs(struct serve_call *call);
 /* Ask whether the call may be made, or what a tool wants to know: the call then waits, has become
  * another (a task that waits) or has been answered. */
 void ask_approval(struct serve_call *call);

@@ -12,7 +12,7 @@
 static const char *const keys[] = {
         "name",   "title", "description", "inputSchema", "outputSchema",  "annotations",
         "icons",  "_meta", "$schema",     "run",         "applyDefaults", "calls",
-        "policy", "ask",   "returns",     "task",
+        "policy", "ask",   "returns",     "task",        "needs",
 };
 
 static void read_flags(json_t *manifest, struct tool *tool, struct tool_mistakes *mistakes)

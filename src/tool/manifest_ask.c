@@ -24,6 +24,34 @@ static int read_returns(json_t *value, struct tool *tool, struct tool_mistakes *
         return 0;
 }
 
+/* ---- What its caller must be able to do ---- */
+
+static int read_need(json_t *value, const struct json_place *at, cbx_error *error, void *to)
+{
+        static const struct {
+                const char *word;
+                unsigned need;
+        } needs[] = { { "elicitation", TOOL_NEEDS_ELICITATION },
+                      { "sampling", TOOL_NEEDS_SAMPLING },
+                      { "roots", TOOL_NEEDS_ROOTS } };
+        size_t which = 0;
+        int r = json_read_choice(value, at, JSON_WORDS(needs), error, &which);
+
+        if (r == 0)
+                *(unsigned *)to |= needs[which].need;
+        return r;
+}
+
+static int read_needs(json_t *value, struct tool *tool, struct tool_mistakes *mistakes)
+{
+        struct json_place place = { .key = "needs" };
+        cbx_error error = CBX_ERROR_INIT;
+
+        if (value && json_read_array(value, &place, read_need, &error, &tool->needs) < 0)
+                return mistake(mistakes, &error);
+        return 0;
+}
+
 /* ---- Tasks ---- */
 
 static int read_required(json_t *value, const struct json_place *at, cbx_error *error, void *to)
@@ -142,6 +170,8 @@ int manifest_read_ask(json_t *manifest, struct tool *tool, struct tool_mistakes 
 {
         int r = read_returns(json_object_get(manifest, "returns"), tool, mistakes);
 
+        if (r == 0)
+                r = read_needs(json_object_get(manifest, "needs"), tool, mistakes);
         if (r == 0)
                 r = read_task(json_object_get(manifest, "task"), tool, mistakes);
         return r < 0 ? r : read_ask(json_object_get(manifest, "ask"), tool, mistakes);

@@ -99,6 +99,7 @@ enum tool_arguments {
         TOOL_ARGUMENTS_BOTH,
 };
 
+enum { TOOL_NEEDS_ELICITATION = 1 << 0, TOOL_NEEDS_SAMPLING = 1 << 1, TOOL_NEEDS_ROOTS = 1 << 2 };
 enum tool_task { TOOL_TASK_NEVER, TOOL_TASK_OPTIONAL, TOOL_TASK_REQUIRED };
 
 /* What has to be approved before a call is made. */
@@ -130,7 +131,8 @@ struct tool {
         struct tool_ask ask;
         bool returns_content; /* its result is one of MCP: content blocks, or questions */
         enum tool_task task;
-        bool input_first;                  /* what it asks for, it asks before there is a task */
+        unsigned needs;   /* TOOL_NEEDS_...: what its caller must be able to be asked for */
+        bool input_first; /* what it asks for, it asks before there is a task */
         unsigned char digest[SHA256_SIZE]; /* of its manifest; of a function zero */
         /* Where it comes from, for a toolbox that watches. */
         char *file;        /* name in its directory; NULL: a call added it */
@@ -171,7 +173,7 @@ int manifest_read(const char *text, size_t length, const struct tool_origin *ori
 /* manifest_run.c: the part under "run". */
 int manifest_read_run(json_t *run, const struct tool_origin *origin, struct tool *tool,
                       struct tool_mistakes *mistakes);
-/* manifest_ask.c: "ask", "returns" and "task". Mistakes are noted; -ENOMEM. */
+/* manifest_ask.c: "ask", "returns", "needs" and "task". Mistakes are noted; -ENOMEM. */
 int manifest_read_ask(json_t *manifest, struct tool *tool, struct tool_mistakes *mistakes);
 
 /* ---- Arguments and outcome ---- */
