@@ -7,8 +7,10 @@ import json
 import os
 import sys
 
+import jsonschema
+
 import harness
-from harness import case, check, equal, for_people, wait_until
+from harness import REPO, case, check, equal, for_people, wait_until
 from mcp_client import FORMS, META, TASKS, Server, bad, folder_of, good, modern, text_of
 from tooling import CALLBOX, SCRATCH, manifest
 
@@ -384,11 +386,22 @@ def manifests():
         ({"ask": {"message": "x", "polizy": {}}}, "ask.polizy"), ({"returns": "blocks"}, "returns"), ({"task": True}, "task"), ({"task": {"required": 1}}, "task.required"),
         ({"needs": ["video"]}, "needs[0]"), ({"needs": "roots"}, "needs"),
     ]  # fmt: skip
+    schema = jsonschema.Draft202012Validator(json.loads((REPO / "schema" / "manifest.schema.json").read_text()))
+    unseen = {"ask.when", "ask.policy.network"}  # of another part of the manifest, of another schema
     for more, where in wrong:
+        equal(schema.is_valid(manifest("t", **more)), where in unseen, f"whether the schema allows {more}")
         folder = folder_of(manifest("t", **more))
         done = harness.callbox(["tool", "check", "--json", folder], cwd="/")
         found = [mistake["where"] for file in json.loads(done.out) for mistake in file.get("mistakes", [])]
         equal((done.code, found), (1, [where]), f"the mistakes of {more}")
+
+
+@case("manifests that are in order are so for the schema too")
+def manifests_in_order():
+    schema = jsonschema.Draft202012Validator(json.loads((REPO / "schema" / "manifest.schema.json").read_text()))
+    for tool in (GREETER, PARKED, FIRST, SLOW_TOOL, folder_with_secret(False)[0], manifest("t", needs=["roots"])):
+        schema.validate(tool)
+        equal(harness.callbox(["tool", "check", folder_of(tool)], cwd="/").code, 0, f"the check of {tool['name']}")
 
 
 if __name__ == "__main__":
