@@ -96,11 +96,20 @@ static int ask_for_box(struct pool *pool, bool zygote, cbx_error *error)
         return 0;
 }
 
+/* What the filter of a zygote refuses, a tracer could let pass (policy/syscalls_build.c). */
+static bool may_trace(const cbx_policy *policy)
+{
+        for (char *const *name = policy->syscalls_allow; name && *name; name++)
+                if (strcmp(*name, "ptrace") == 0)
+                        return true;
+        return false;
+}
+
 /* Are boxes forked for all but those who need one in which nothing has been started? */
 static bool is_forking(const struct pool *pool)
 {
         return pool->wanted.program.forks && pool->failures < FAILURES_MAX &&
-               !(pool->plan && pool->plan->plan.remote);
+               !may_trace(pool->policy) && !(pool->plan && pool->plan->plan.remote);
 }
 
 int pool_ask_for_zygote(struct pool *pool)

@@ -387,6 +387,14 @@ def test_a_call_cannot_keep_others_from_being_forked(load):
     assert sent >= 500 and pids == [3] * 3
 
 
+def test_where_calls_may_trace_nothing_is_forked(load):
+    """A tracer lets pass what the filter of a zygote refuses."""
+    box = load(
+        "import os\ndef pid() -> int:\n    return os.getpid()\n", policy=Policy(syscalls={"allow": ["ptrace"]})
+    )
+    assert [get(box, "pid") for _ in range(3)] == [2] * 3
+
+
 # ---- The zygote itself ----
 
 
