@@ -19,6 +19,14 @@ static int lower(struct child *child, int resource, rlim_t value)
         return 0;
 }
 
+/* Most of these the kernel counts in user namespaces, and what all below one of them may use is
+ * what its maker could: a zygote's own limit would be one for all its calls together. */
+static bool counts_in_boxes(int resource)
+{
+        return resource == RLIMIT_NPROC || resource == RLIMIT_SIGPENDING ||
+               resource == RLIMIT_MSGQUEUE || resource == RLIMIT_MEMLOCK || resource == RLIMIT_CPU;
+}
+
 int box_set_limits(struct child *child, const struct plan_rlimit *limits, size_t n)
 {
         int r = 0;
@@ -28,7 +36,7 @@ int box_set_limits(struct child *child, const struct plan_rlimit *limits, size_t
                 rlim_t value = limits[i].value;
 
                 /* What counts for each box that is forked from a zygote is not for it to keep. */
-                if (child->zygote && (resource == RLIMIT_NPROC || resource == RLIMIT_CPU))
+                if (child->zygote && counts_in_boxes(resource))
                         continue;
                 /* By this limit the kernel also bounds what all boxes of a user have in flight: the
                  * most that a call can must not keep boxes of other zygotes from being forked. */
