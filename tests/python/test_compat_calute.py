@@ -319,7 +319,7 @@ def test_C12_memory_of_the_agent_for_a_large_result(tmp_path):
         print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 / size)
     """)  # fmt: skip
     assert done.stderr == ""
-    assert float(done.stdout) < 3.5  # it was 4.2
+    assert float(done.stdout) < 2.2  # times the result; it was 4.2
 
 
 def test_C13_a_tool_cannot_kill_the_agent(tmp_path):

@@ -242,10 +242,11 @@ def test_contract_os_sandbox(tmp_path):
         OSSandbox(NoSandbox(host()), roots=[tmp_path])
     assert str(caught.value).startswith("OSSandbox kernel mode wraps InProcessToolHost only ")
     inner = host()
-    box = OSSandbox(inner, roots=[tmp_path], timeout_seconds=1.0, env={"NAMED": "yes"}, path_args=["path"])
+    quick = OSSandbox(inner, roots=[tmp_path], timeout_seconds=1.0)
+    assert quick.timeout_seconds == 1.0 and call(quick, "sleeps").error == "OSSandbox: tool exceeded 1.0s"
+    box = OSSandbox(inner, roots=[tmp_path], env={"NAMED": "yes"}, path_args=["path"])
     assert box.inner is inner and box.roots == (tmp_path.resolve(),)
-    assert box.mode in ("seatbelt", "bubblewrap") and box.timeout_seconds == 1.0
-    assert call(box, "sleeps").error == "OSSandbox: tool exceeded 1.0s"
+    assert box.mode in ("seatbelt", "bubblewrap") and box.timeout_seconds == 30.0
     assert call(box, "ends", {"how": "x"}).error == "OSSandbox: tool raised KeyError: 'x'"
     assert call(box, "ends", {"how": "_exit 3"}).error.startswith("OSSandbox: sandboxed child exited 3: ")
     assert call(box, "ends", {"how": "crash"}).error.startswith("OSSandbox: sandboxed child exited -11: ")
@@ -379,6 +380,7 @@ def test_J5_closures_and_lambdas_are_results_never_raised(sandbox, monkeypatch):
     for name, args in (("closure", {"x": 2}), ("lambda", {"x": 1}), ("measure", {"data": [lambda: 1]})):
         refused = call(box, name, args)
         assert not refused.ok and f"tool '{name}' or its arguments are not picklable (" in refused.error
+        assert "cloudpickle" in refused.error
     assert call(box, "method", {"x": 1}).output == 4
     assert call(box, "partial").output == 3
     assert call(box, "identity", {"x": {1: (2,)}}).output == {1: (2,)}
@@ -392,11 +394,11 @@ def test_J5_functions_are_taken_as_they_are_when_called(sandbox):
     assert call(box, "last").output == 2
 
 
-def test_J6_a_timeout_kills_the_whole_tree():
+def test_J6_a_timeout_kills_the_whole_tree(sandbox):
     box = SubprocessSandbox(host(), timeout_seconds=1.0)
     assert call(box, "leaves_children", {"mark": "7706"}).error.endswith("tool exceeded 1.0s")
     until(lambda: not processes(b"7706"))
-    assert call(box, "leaves_children", {"mark": "7707", "then": "return"}).output == "finished"
+    assert call(sandbox, "leaves_children", {"mark": "7707", "then": "return"}).output == "finished"
     until(lambda: not processes(b"7707"))
 
 
@@ -655,6 +657,9 @@ def test_arguments_of_any_type_arrive_as_they_are(sandbox):
     for value in ((1, {2}), datetime.date(2026, 3, 1), b"\0\xff", {1: 2}, 2**70, float("inf"), "\udc80", pathlib.Path("/x")):
         result = call(sandbox, "identity", {"x": value})
         assert result.output == value and type(result.output) is type(value)
+    for size in (300_000, 3_000_000):
+        text = "a€\n" * (size // 3)
+        assert call(sandbox, "identity", {"x": text}).output == text
     assert call(sandbox, "identity", {"x": {"args": [1, "ä", None]}}).output == {"args": [1, "ä", None]}
 
 

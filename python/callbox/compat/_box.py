@@ -39,6 +39,14 @@ def _enter(cwd: str) -> None:
         pass
 
 
+def _unpack(packed: Any) -> Tuple[Any, Dict[str, Any]]:
+    """See _in_pieces() in _pack.py."""
+    function, args, joined = packed
+    for name in joined:
+        args[name] = "".join(args[name])
+    return function, args
+
+
 def _plain(value: Any) -> Any:
     """As a result would be that has been JSON: no tuples and sets, keys are text."""
     if isinstance(value, dict):
@@ -65,7 +73,7 @@ def call(request: Any) -> Any:
     if "pickle" in request:
         import pickle
 
-        function, args = pickle.loads(base64.b64decode(request["pickle"]))
+        function, args = _unpack(pickle.loads(base64.b64decode(request["pickle"])))
     else:
         function, args = None, request["args"]
     if function is None:
@@ -91,7 +99,7 @@ def main() -> int:
         if trouble is not None:
             raise trouble
         _enter(request["cwd"])
-        function, args = pickle.load(sys.stdin.buffer)
+        function, args = _unpack(pickle.load(sys.stdin.buffer))
         if function is None:
             function = _find(request["name"])
         result = _values.dumps(_run(function, args, request["json"]))

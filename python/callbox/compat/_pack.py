@@ -21,6 +21,7 @@ from .._interpreter import why_not_by_name
 
 PLAIN_NODES = 2000  # looked at on the event loop
 PLAIN_CHARACTERS = 64 * 1024
+PIECE = 256 * 1024  # characters
 INLINE_MAX = 512 * 1024  # bytes of a pickle that still goes the short way
 # Under these names decorators keep the function that their own object stands for.
 KEPT_AS = ("fn", "func", "function", "__wrapped__")
@@ -141,12 +142,25 @@ def _pickled(thing: Any, by_value: bool) -> io.FileIO:
             why = f"{error}" or type(error).__name__
             continue
         if maker is pickle and _speaks_of_main(file):
-            why = "a box does not run the main program again; install cloudpickle"
+            why = "it is of the main program, which a box does not run again"
             continue
         file.seek(0)
         return file
     file.close()
+    if _by_value() is pickle:
+        why += "; cloudpickle, which sends such things by value, is not installed"
     raise NotSendable(why)
+
+
+def _in_pieces(arguments: Mapping[str, Any]) -> Tuple[Dict[str, Any], List[str]]:
+    """Long texts as lists of shorter ones, and the names of those: pickle copies a text as a whole, and
+    lets no other thread run meanwhile."""
+    args = dict(arguments)
+    joined = [name for name, value in args.items() if type(value) is str and len(value) > PIECE]
+    for name in joined:
+        text = args[name]
+        args[name] = [text[at : at + PIECE] for at in range(0, len(text), PIECE)]
+    return args, joined
 
 
 def _speaks_of_main(file: io.FileIO) -> bool:
@@ -162,8 +176,8 @@ def pack(
     """`plain`: what is_plain() said of the arguments. Raises NotSendable."""
     if place.name and plain:
         return Packed({"name": place.name, "args": arguments}, None)
-    thing: Tuple[Any, Dict[str, Any]] = (None if place.name else function, dict(arguments))
-    file = _pickled(thing, place.name is None)
+    args, joined = _in_pieces(arguments)
+    file = _pickled((None if place.name else function, args, joined), place.name is None)
     part: Dict[str, Any] = {"name": place.name} if place.name else {}
     if os.fstat(file.fileno()).st_size > INLINE_MAX:
         return Packed(part, file)
