@@ -58,7 +58,7 @@ test: ## build and run every test; ends with `N passed, N failed`
 
 .PHONY: test-frameworks
 test-frameworks: ## the drop-ins in the packages that pip installs; needs a network, no part of `make test`
-	@scripts/install-deps --test --frameworks
+	@scripts/install-deps --test
 	@$(MAKE) all
 	@$(PYTHON) tests/frameworks/run --build $(BUILD)
 
