@@ -459,9 +459,10 @@ def zygotes(text):
                     continue
             with open(f"/proc/{pid}/status") as stream:
                 (ids,) = [line.split()[1:] for line in stream if line.startswith("NSpid")]
+            speaks = os.readlink(f"/proc/{pid}/fd/3").startswith("socket:")  # to the warden
         except (OSError, ValueError):
             continue
-        if ids[-1] == "2":
+        if ids[-1] == "2" and speaks:
             found.append(int(pid))
     return found
 
