@@ -28,6 +28,7 @@ from ._encode import TAG, class_key, fields_of
 if TYPE_CHECKING:
     from ._parts import Parts
 
+FLAGS_MAX = 4096  # values of one class
 SAME_HASH_MAX = 64  # members of a set; more were made to take forever
 VALUES_MAX = 2_000_000  # an object or array counts four
 VALUES_PER_BYTE = VALUES_MAX / (16 << 20)
@@ -43,11 +44,20 @@ class Hinted:
         return self._classes.get(name) if isinstance(name, str) else None
 
 
-def _standard_missing(cls: Any) -> bool:
-    """Several flags at once have no name of their own; a class may have its own idea of them."""
-    known = [vars(base)["_missing_"] for base in (enum.Flag, enum.IntFlag) if "_missing_" in vars(base)]
-    found = next(vars(base)["_missing_"] for base in cls.__mro__ if "_missing_" in vars(base))
-    return found in known
+def _flags(cls: Any, value: int) -> Any:
+    """Several flags at once, which have no name of their own. Each such value that was ever made stays
+    in the class: a box may add only so many, and none with bits that are no flag's. A class may have
+    its own idea of them, which is not asked."""
+    known = cls._value2member_map_
+    if value not in known:
+        standard = [vars(base)["_missing_"] for base in (enum.Flag, enum.IntFlag) if "_missing_" in vars(base)]
+        found = next(vars(base)["_missing_"] for base in cls.__mro__ if "_missing_" in vars(base))
+        bits = 0
+        for member in cls.__members__.values():
+            bits |= member.value
+        if found not in standard or value < 0 or value & ~bits or len(known) >= FLAGS_MAX:
+            return value
+    return cls(value)
 
 
 def _base64(text: Any) -> bytes:
@@ -171,8 +181,7 @@ class _Decoder:
         name = item["name"]
         member = cls.__members__.get(name) if isinstance(name, str) else None
         if member is None and issubclass(cls, enum.Flag) and type(value) is int:
-            if _standard_missing(cls):
-                return cls(value)
+            return _flags(cls, value)
         return value if member is None else member
 
     def dataclass(self, item: Dict[str, Any]) -> Any:

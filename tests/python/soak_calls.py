@@ -134,7 +134,7 @@ class Soak:
     def check(self, good, what, result):
         self.counts[what] += 1
         if not good:
-            self.wrong.append(f"{what}: {result!r} {result.error} {result.report.text}")
+            self.wrong.append(f"{what}: {result!r} {result.report.text} {result.report.json}"[:3000])
 
     async def one(self, n):
         kind = self.random.random()
@@ -234,7 +234,8 @@ class Soak:
 
 
 def leaks(before, after, calls):
-    """What has grown more than it can by itself: a few boxes are made and unmade all the time."""
+    """What has grown more than it can by itself. The warden keeps some boxes ready for each policy: on a
+    machine that is busy it may not have made them all when the calls began."""
     allowed = {
         "descriptors": 0,
         "threads": 32,
@@ -242,9 +243,9 @@ def leaks(before, after, calls):
         "memory": 256 << 20,  # what is kept for later, after some thousand large values
         "allocated": (2 << 20) + 100 * calls,
         "blocks of Python": 5000 + calls // 10,
-        "warden's descriptors": 64,
+        "warden's descriptors": 256,
         "warden's memory": 4 << 20,
-        "warden's processes": 32,
+        "warden's processes": 64,
     }
     return [f"{name}: {before[name]} -> {after[name]}" for name in before if after[name] - before[name] > allowed[name]]
 

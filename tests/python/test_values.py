@@ -246,6 +246,26 @@ def test_a_class_of_the_hint_runs_no_code_of_its_own():
     assert RUN == []
 
 
+class Bits(enum.IntFlag):
+    """Many flags; IntFlag takes bits that are none of them, too."""
+
+    A, B, C, D, E, F, G, H, I, J, K, L, M, N = (1 << n for n in range(14))
+
+
+def test_a_box_cannot_fill_a_class_of_flags():
+    hinted = _values.Hinted([Bits])
+
+    def back(value):
+        return _values.loads(json.dumps(tagged("enum", value, type="test_values:Bits", name=None)), None, hinted)
+
+    assert back(5) == Bits.A | Bits.C and type(back(5)) is Bits
+    for value in (1 << 14, -1, 2**70):
+        assert type(back(value)) is int
+    made = [type(back(value)) for value in range(1, 1 << 14)]
+    assert 100 < made.count(Bits) <= 4096 and len(Bits._value2member_map_) <= 4096
+    assert type(back(5)) is Bits  # those that there are stay
+
+
 HOSTILE = [
     tagged("pickle", ""), tagged("bytes", "!"), tagged("bytes", None), tagged("text", "/w=="), tagged("int", 7),
     tagged("int", "x"), tagged("float", []), tagged("tuple", 1), tagged("set", [[]]), tagged("dict", [[1]]),
