@@ -194,9 +194,9 @@ typedef struct cbx_spec {
         int sanitize;           /* not 0: what is passed on as it comes cannot steer a terminal */
         int result_mode;        /* CBX_NO_RESULT ...: whether there is a descriptor 3 */
         /* CBX_WARM_STARTED or _FORKED: the program is one that waits for its input. Boxes are kept
-         * ready in which it runs already: for this argv, environment, cwd and result channel. The rest may
-         * differ from call to call; a call with a tighter limit that only the box can enforce
-         * (cpu, memory, processes, file size, open files) starts its program anew. */
+         * ready in which it runs already: for this argv, environment, cwd and result channel. The
+         * rest may differ from call to call; a call with a tighter limit that only the box can
+         * enforce (cpu, memory, processes, file size, open files) starts its program anew. */
         int warm;
         uint64_t result_limit; /* bytes kept of the result; 0: the policy's own */
         /* Not 0, for the call of a tool that is a function: its result is neither parsed nor
@@ -214,10 +214,11 @@ typedef struct cbx_spec {
         }
 
 /*
- * In a program that is started with CBX_WARM_FORKED: when it has got everything ready, it waits here
- * for its calls. This returns 1 in a process of each call's own, forked from this one, with nothing
- * open but descriptors 0 to 2, and 3 where there is a result channel; and 0 at once in a program
- * that was started for one call. It must have one thread, and hold nothing that its calls may not.
+ * In a program that is started with CBX_WARM_FORKED: when it has got everything ready, it waits
+ * here for its calls. This returns 1 in a process of each call's own, forked from this one, with
+ * nothing open but descriptors 0 to 2, and 3 where there is a result channel; and 0 at once in a
+ * program that was started for one call. It must have one thread, and hold nothing that its calls
+ * may not.
  */
 CBX_API int cbx_await_call(cbx_error *error);
 

@@ -67,4 +67,5 @@ class Parts:
             os.close(fd)
 
     def __del__(self) -> None:
-        self.close()
+        if self._fd >= 0:
+            self.close()

@@ -86,7 +86,7 @@ int box_fork(const struct plan *plan, const struct box_ends *ends, int *trees, i
                                .page = ends->page,
                                .control = ends->control,
                                .start = ends->start,
-                               .ids = -1,
+                               .ids = ends->control, /* which ends when it is not wanted */
                                .ids_end = -1,
                                .warden = -1, /* it takes the zygote's box along */
                                .trees = trees,

@@ -57,13 +57,13 @@ static int write_id(struct child *child, const char *file, const char *text)
 /* The one id that the zygote's box knows is this box's as well. */
 static int map_ids(struct child *child)
 {
-        char map[80];
+        char map[80], *end;
         int r;
 
-        text_number(map, PLAN_BOX_ID);
-        strcat(map, " ");
-        text_number(map + strlen(map), PLAN_BOX_ID);
-        strcat(map, " 1");
+        end = text_number(map, PLAN_BOX_ID);
+        *end++ = ' ';
+        end = text_number(end, PLAN_BOX_ID);
+        text_copy(end, (size_t)(map + sizeof(map) - end), " 1");
         r = write_id(child, "self/setgroups", "deny");
         if (r == 0)
                 r = write_id(child, "self/uid_map", map);

@@ -79,12 +79,11 @@ static struct client_how how_of(const cbx_spec *spec, const struct wire_spec *as
         struct client_how how = { .explain = spec->explain };
 
         if (spec->warm)
-                how.program =
-                        (struct wire_program){ .argv = asked->argv,
-                                               .environment = asked->environment,
-                                               .directory = asked->directory,
-                                               .result = asked->result_mode != CBX_NO_RESULT,
-                                               .forks = spec->warm == CBX_WARM_FORKED };
+                how.program = (struct wire_program){ .argv = asked->argv,
+                                                     .environment = asked->environment,
+                                                     .directory = asked->directory,
+                                                     .result = asked->result_mode != CBX_NO_RESULT,
+                                                     .forks = spec->warm == CBX_WARM_FORKED };
         return how;
 }
 

@@ -62,7 +62,7 @@ struct call {
         struct call_stream streams[STREAMS];
         int box_ends[STREAMS]; /* of their pipes: as long as these are open, they do not end */
         uint64_t begun;
-        uint64_t started; /* when that was first seen; 0 before */
+        uint64_t started;   /* when that was first seen; 0 before */
         uint64_t deadline;  /* of whatever comes next */
         uint64_t cancel_at; /* when patience with a program that was asked to go is over */
         bool watched;       /* init has been told to look at the tree */

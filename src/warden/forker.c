@@ -5,6 +5,8 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
 
 #include "box/fork.h"
 #include "warden/zygote.h"
@@ -53,12 +55,33 @@ int forker_open(int socket, struct forker *ret)
         return r < 0 ? r : wire_send(socket, WIRE_READY, NULL, 0, NULL, 0, 0);
 }
 
+#define SEND_TRIES 2000
+
+/* Tell of a box. The kernel bounds what all boxes of a user have in flight: where that is too much
+ * just now, it will be less. An end here would be the end of every call. */
+static int tell(struct forker *forker, int r, int pidfd)
+{
+        uint64_t code = (uint64_t)-r;
+        struct iovec body = { &code, sizeof(code) };
+        struct timespec a_while = { .tv_nsec = 1000 * 1000 };
+
+        for (unsigned i = 0; i < SEND_TRIES; i++) {
+                int sent = wire_send(forker->socket, WIRE_BOX, &body, 1, &pidfd, r == 0, 0);
+
+                if (sent != -ETOOMANYREFS && sent != -ENOBUFS && sent != -ENOMEM)
+                        return sent;
+                (void)nanosleep(&a_while, NULL);
+        }
+        if (r == 0) /* the warden would not know of it */
+                (void)syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
+        code = EAGAIN;
+        return wire_send(forker->socket, WIRE_BOX, &body, 1, NULL, 0, 0);
+}
+
 static int fork_box(struct forker *forker, struct wire_message *message)
 {
         struct box_ends ends = BOX_ENDS_INIT;
         _cleanup_fd_ int pidfd = -1;
-        uint64_t code = 0;
-        struct iovec body = { &code, sizeof(code) };
         int r;
 
         ends.control = message->fds[ZYGOTE_CONTROL];
@@ -73,8 +96,7 @@ static int fork_box(struct forker *forker, struct wire_message *message)
                         return r;
                 munmap(ends.page, sizeof(*ends.page));
         }
-        code = (uint64_t)-r;
-        return wire_send(forker->socket, WIRE_BOX, &body, 1, &pidfd, r == 0, 0);
+        return tell(forker, r, pidfd);
 }
 
 int forker_serve(struct forker *forker)

@@ -78,8 +78,8 @@ void zygote_check(struct pool *pool, const struct program_files *files)
                 zygote_leave(pool);
 }
 
-/* It is of no use. Whoever waits for it gets another; or, after a few, a box in which the program is
- * started anew. */
+/* It is of no use. Whoever waits for it gets another; or, after a few, a box in which the program
+ * is started anew. */
 static void give_up(struct pool *pool)
 {
         pool->failures++;

@@ -287,7 +287,10 @@ def test_what_a_box_makes_up_is_refused(document):
         _values.loads(json.dumps(document), Parts([b"", b"one part"]), HINTED)
 
 
-@pytest.mark.parametrize("text", ["", "{", "NaN", "[Infinity]", "1" * 5000, "[" * 100_000, '{"a":' * 100_000, "\ud800"])
+NO_JSON = ["", "{", "NaN", "[Infinity]", "1" * 5000, "[" * 100_000, '{"a":' * 100_000, "\ud800"]
+
+
+@pytest.mark.parametrize("text", NO_JSON, ids=lambda text: ascii(text[:20]))
 def test_what_is_no_json_is_refused(text):
     for patient in (False, True):
         with pytest.raises(ValueError):
