@@ -391,6 +391,8 @@ def network():
 
 @case("a failure says what to do")
 def mistakes():
+    hidden = SCRATCH.directory() / "settings.json"
+    hidden.write_text("{}")
     for args, code, words in (
         (["wrap"], 125, ["no server to run", "callbox wrap [OPTIONS]"]),
         (["wrap", "--wrong", "--", "cat"], 125, ["no option", "callbox wrap --help"]),
@@ -401,8 +403,8 @@ def mistakes():
         (["wrap", "--", "no-such-server"], 127, ["no-such-server"]),
         (["wrap", "--", PLACE / "server.py"], 127, ["--read"]),
         (["wrap", "--", "python3", "-c", "exit(3)"], 3, ["ended with code 3", "--explain"]),
-        (["wrap", "--explain", "--", "python3", "-c", "open('/srv/data')"], 1,
-         ["ended with code 1", "/srv/data", "--read"]),
+        (["wrap", "--explain", "--", "python3", "-c", f"open('{hidden}')"], 1,
+         ["ended with code 1", f"refused: file {hidden} (ENOENT, 1 time); allow it with --read {hidden}"]),
     ):
         SCRIPT.chmod(0o755)
         result = harness.callbox(args, binary=CALLBOX, cwd="/")
