@@ -7,9 +7,10 @@ from __future__ import annotations
 import os
 import struct
 import threading
-from typing import Any, List, Optional
+from typing import Any, List, Optional, Tuple
 
 RESULT, TEXT, ERROR, PROGRESS, LOG, DONE, DATA = range(7)
+SMALL = 4096  # bytes
 LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -20,19 +21,29 @@ class Channel:
 
     def send(self, kind: int, *parts: Any) -> None:
         """A frame in one piece, between those of other threads. Parts are buffers."""
-        head = struct.pack("=II", sum(memoryview(part).nbytes for part in parts), kind)
-        with self.lock:
-            for part in (head, *parts):
-                rest = memoryview(part)
-                rest = rest.cast("B") if rest.nbytes else memoryview(b"")
-                while rest:
-                    rest = rest[os.write(self.fd, rest) :]
+        self.send_all([(kind, *parts)])
 
-    def send_result(self, parts: List[Any]) -> None:
-        """What belongs to a result goes before it."""
-        for part in parts[1:]:
-            self.send(DATA, part)
-        self.send(RESULT, parts[0])
+    def send_all(self, frames: List[Tuple[Any, ...]]) -> None:
+        """Frames, each a kind and its parts; small ones at once, as each write wakes who reads."""
+        small = b""
+        with self.lock:
+            for kind, *parts in frames:
+                sizes = [memoryview(part).nbytes for part in parts]
+                small += struct.pack("=II", sum(sizes), kind)
+                for part, size in zip(parts, sizes):
+                    if size <= SMALL:
+                        small += part
+                        continue
+                    self._write(small)
+                    self._write(part)
+                    small = b""
+            self._write(small)
+
+    def _write(self, part: Any) -> None:
+        rest = memoryview(part)
+        rest = rest.cast("B") if rest.nbytes else memoryview(b"")
+        while rest:
+            rest = rest[os.write(self.fd, rest) :]
 
 
 current: Optional[Channel] = None

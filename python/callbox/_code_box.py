@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import ast
-import asyncio
 import base64
 import inspect
 import linecache
@@ -33,14 +32,18 @@ def _evaluate(code: str, names: Dict[str, Any]) -> Any:
     """All of it, and the value of the last line where that is an expression. `await` may be used."""
     tree = ast.parse(code, NAME)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-    loop = asyncio.new_event_loop()
+    loops: List[Any] = []
     value = None
 
     def run(part: Any, mode: str) -> Any:
         compiled = compile(part, NAME, mode, ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
         result = eval(compiled, names)
         if compiled.co_flags & inspect.CO_COROUTINE:
-            result = loop.run_until_complete(result)
+            import asyncio
+
+            if not loops:
+                loops.append(asyncio.new_event_loop())
+            result = loops[0].run_until_complete(result)
         return result
 
     run(tree, "exec")

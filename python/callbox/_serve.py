@@ -28,7 +28,7 @@ def prepare(config: Dict[str, Any]) -> Optional[BaseException]:
     if above not in sys.path:
         sys.path.append(above)
     setattr(importlib.import_module("callbox._channel"), "boxed", True)
-    known = ("callbox._convert", "callbox._values", "asyncio", "traceback")
+    known = ("callbox._convert", "callbox._values", "traceback")
     for name in (*known, *config.get("also", ())):
         importlib.import_module(name)
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -75,11 +75,17 @@ def changed(files: Facts) -> bool:
 
 def get_ready(name: str) -> None:
     """What a call would do first of all."""
+    import inspect
+
     from callbox import _convert, _serve
 
     _convert.learn(_serve)
-    if name in sys.modules:
-        _convert.learn(sys.modules[name])
+    module = sys.modules.get(name)
+    if module is not None:
+        _convert.learn(module)
+        # It is as large as all the rest, and what is larger takes longer to fork and to end.
+        if any(inspect.iscoroutinefunction(function) for function in list(vars(module).values())):
+            importlib.import_module("asyncio")
 
 
 def has_threads() -> bool:
@@ -122,7 +128,7 @@ def echo(value: str) -> str:
 def rehearse() -> None:
     """Do what a call does, before there is one. Memory that is shared with the zygote is copied when
     it is first written to, and that would take longer than the call."""
-    call({"name": "callbox._serve:echo"}, json.loads('{"value": "text"}'))
+    outcome(None, b'{"name": "callbox._serve:echo"}\n{"value": "text"}')
     changed({HERE: facts_of(HERE)})
 
 
@@ -194,22 +200,23 @@ def explain(error: BaseException) -> str:
 
 def own_frames(error: BaseException) -> str:
     """The traceback from where the tool's own code begins."""
-    import asyncio
     import traceback
 
-    others = (HERE, os.path.dirname(asyncio.__file__), os.path.dirname(importlib.__file__), "<frozen ")
+    library = os.path.dirname(importlib.__file__)
+    others = (HERE, os.path.join(os.path.dirname(library), "asyncio"), library, "<frozen ")
     trace = error.__traceback__
     while trace and trace.tb_frame.f_code.co_filename.startswith(others):
         trace = trace.tb_next
     return "".join(traceback.format_exception(type(error), error, trace))
 
 
-def load() -> Optional[BaseException]:
-    """Get ready for calls. Returns in a process for one call, whatever it took."""
+def load() -> Tuple[Optional[BaseException], Optional[Facts]]:
+    """Get ready for calls. Returns in a process for one call, whatever it took; with what was loaded
+    from files, where that was done before it was forked."""
     fd = os.environ.pop("CALLBOX_FORK_FD", None)
     config = json.loads(sys.argv[1])
     if fd is None:
-        return prepare(config)
+        return prepare(config), None
     threads = {name: os.environ.get(name) for name in ONE_THREAD}
     os.environ.update({name: "1" for name in ONE_THREAD})
     trouble = prepare(config)
@@ -221,38 +228,43 @@ def load() -> Optional[BaseException]:
             os.environ[name] = value
     files = loaded()
     fork(int(fd), files)
-    rehearse()
-    wait_for_call(files)
-    return trouble
+    return trouble, files
 
 
-def main() -> int:
-    trouble = load()
-    fd = int(os.environ.pop("CALLBOX_RESULT_FD", "3"))
-    os.set_inheritable(fd, False)  # not for what the tool starts
-    sys.argv[:] = [""]
-
+def outcome(trouble: Optional[BaseException], request: bytes) -> Tuple[List[Tuple[Any, ...]], int]:
+    """Of the call: frames for the result channel, and the exit code."""
     from callbox import _channel
 
-    channel = _channel.current = _channel.Channel(fd)
-    request = sys.stdin.buffer.read()
     line, _, arguments = request.partition(b"\n")
-    code = 0
     try:
         if trouble is not None:
             raise trouble
-        result = call(json.loads(line), json.loads(arguments))
-        channel.send_result(result)
+        result, *beside = call(json.loads(line), json.loads(arguments))
+        return [*((_channel.DATA, part) for part in beside), (_channel.RESULT, result)], 0
     except BaseException as error:  # SystemExit too: it is no end of the call that was meant
-        code = 1
-        channel.send(_channel.ERROR, explain(error).encode("utf-8", "backslashreplace"))
-        channel.send(_channel.TEXT, own_frames(error).encode("utf-8", "backslashreplace"))
+        told = ((_channel.ERROR, explain(error)), (_channel.TEXT, own_frames(error)))
+        return [(kind, text.encode("utf-8", "backslashreplace")) for kind, text in told], 1
+
+
+def main() -> int:
+    trouble, files = load()
+
+    from callbox import _channel
+
+    fd = int(os.environ.pop("CALLBOX_RESULT_FD", "3"))
+    channel = _channel.current = _channel.Channel(fd)
+    if files is not None:
+        rehearse()
+        wait_for_call(files)
+    os.set_inheritable(fd, False)  # not for what the tool starts
+    sys.argv[:] = [""]
+    frames, code = outcome(trouble, sys.stdin.buffer.read())
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except (AttributeError, OSError, ValueError):
             pass  # the tool has closed or replaced it
-    channel.send(_channel.DONE, struct.pack("=i", code))
+    channel.send_all([*frames, (_channel.DONE, struct.pack("=i", code))])
     return code
 
 

@@ -270,7 +270,9 @@ static unsigned depth_of(int pidfd, bool *ret_init)
         if (file_read(AT_FDCWD, path, 4 * KIB, &text, &length) < 0)
                 return 0;
         at = strstr(text, "\nNSpid:");
-        for (at = at ? at + strlen("\nNSpid:") : ""; *at == '\t'; n++)
+        if (!at)
+                return 0;
+        for (at += strlen("\nNSpid:"); *at == '\t'; n++)
                 pid = strtol(at + 1, (char **)&at, 10);
         *ret_init = pid == 1;
         return pid > 0 ? n : 0;
@@ -312,22 +314,24 @@ static void make_sense(struct box_page *page)
         page->usage.ru_utime.tv_sec = MAX(page->usage.ru_utime.tv_sec, 0);
         page->usage.ru_stime.tv_sec = MAX(page->usage.ru_stime.tv_sec, 0);
         page->usage.ru_maxrss = MAX(page->usage.ru_maxrss, 0);
-        for (size_t i = 0; i < BOX_TRACES_MAX; i++)
+        for (uint32_t i = 0; i < page->n_traces; i++)
                 page->traces[i].text[BOX_TRACE_TEXT - 1] = '\0';
 }
 
-int box_own_page(struct box *box)
+struct box_page *box_copy_page(const struct box *box)
 {
-        struct box_page *own = mmap(NULL, sizeof(*own), PROT_READ | PROT_WRITE,
-                                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        size_t after = offsetof(struct box_page, n_traces);
+        uint32_t n = MIN(atomic_load(&box->page->n_traces), BOX_TRACES_MAX);
+        struct box_page *page = malloc(sizeof(*page)); /* little of which is ever touched */
 
-        if (own == MAP_FAILED)
-                return -ENOMEM;
-        memcpy(own, box->page, offsetof(struct box_page, spec));
-        make_sense(own);
-        munmap(box->page, sizeof(*box->page));
-        box->page = own;
-        return 0;
+        if (!page)
+                return NULL;
+        memcpy(page, box->page, offsetof(struct box_page, traces) + n * sizeof(page->traces[0]));
+        memcpy((char *)page + after, (const char *)box->page + after,
+               offsetof(struct box_page, spec) - after);
+        atomic_store(&page->n_traces, n);
+        make_sense(page);
+        return page;
 }
 
 int box_prepare(const struct plan *plan, int cgroup, struct box *box, cbx_error *error)

@@ -87,9 +87,10 @@ int box_check_forked(int pidfd, int zygote);
 /* A box that is being forked from a zygote: whom it sent back, and that it may go on. */
 int box_adopt(struct box *box, int pidfd);
 
-/* Take what the page says over into memory of the warden's own. Of a box that was forked from a
- * zygote, nobody can tell who else writes to it. */
-int box_own_page(struct box *box);
+/* A copy of what the page says, to be freed; without what the warden has written itself. Of a box
+ * that was forked from a zygote, nobody can tell who else writes to it. NULL: there is no memory.
+ */
+struct box_page *box_copy_page(const struct box *box);
 
 /* Both in one, for a box that lives with this process. Its messages come on box->control. */
 int box_prepare(const struct plan *plan, int cgroup_fd, struct box *box, cbx_error *error);
@@ -118,7 +119,7 @@ void box_kill(struct box *box);
 void box_free(struct box *box);
 
 /* Turn the failure in the page into words and a fix. */
-int box_explain_failure(const struct box *box, cbx_error *error);
+int box_explain_failure(const struct box_failure *failure, cbx_error *error);
 
 /* Receive the pty's master from main; -EAGAIN when it has not come yet. */
 int box_receive_terminal(const struct box *box);

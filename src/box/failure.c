@@ -43,10 +43,8 @@ static const struct {
         { NULL, ENOMEM, "the host has no memory left" },
 };
 
-int box_explain_failure(const struct box *box, cbx_error *error)
+int box_explain_failure(const struct box_failure *failure, cbx_error *error)
 {
-        const struct box_failure *failure = &box->page->failure;
-
         if (!failure->step[0])
                 return error_set(error, -EPROTO, "init", "the box's init died while it was set up");
         error_set(error, -failure->error, strcmp(failure->step, enter_directory) ? "" : "cwd",

@@ -16,14 +16,13 @@ static void judge_status(struct report *report, int status)
         }
 }
 
-static void judge_failure(struct call *call)
+static void judge_failure(struct report *report, const struct box_page *page)
 {
-        struct report *report = call->report;
-        const struct box_failure *failure = &call->box.box.page->failure;
+        const struct box_failure *failure = &page->failure;
 
         report->reason = REASON_SETUP;
-        box_explain_failure(&call->box.box, &report->error);
-        if (!call->box.box.page->exec_failed)
+        box_explain_failure(failure, &report->error);
+        if (!page->exec_failed)
                 return;
         report->not_found = failure->error == ENOENT || failure->error == ENOTDIR;
         report->not_executable = !report->not_found;
@@ -32,21 +31,20 @@ static void judge_failure(struct call *call)
 }
 
 /* The reason comes from what the warden and init saw, never from an exit code. */
-static void judge(struct call *call, const struct cgroup_usage *usage)
+static void judge(struct call *call, const struct box_page *page, const struct cgroup_usage *usage)
 {
         static const enum reason verdicts[] = { [BOX_MEMORY] = REASON_MEMORY,
                                                 [BOX_CPU] = REASON_CPU,
                                                 [BOX_PIDS] = REASON_PIDS,
                                                 [BOX_DENIED] = REASON_DENIED };
         struct report *report = call->report;
-        const struct box_page *page = call->box.box.page;
 
         /* The end of init makes a main that was on its way fail: that is not why. */
         if (call->gave_in || (call->forced && call->forced_reason != REASON_SETUP &&
                               call->forced_reason != REASON_MAX_ && page->ended == 0)) {
                 report->reason = call->forced_reason;
         } else if (page->failure.step[0]) {
-                judge_failure(call);
+                judge_failure(report, page);
         } else if (call->forced && call->forced_reason == REASON_SETUP) {
                 report->reason = REASON_SETUP;
                 error_set(&report->error, -ETIMEDOUT, "init", "the box was not ready in time");
@@ -69,16 +67,22 @@ static void judge(struct call *call, const struct cgroup_usage *usage)
 void call_write_report(struct call *call)
 {
         struct report *report = call->report;
+        _cleanup_free_ struct box_page *copy = NULL;
+        struct box_page *page = call->box.box.page;
         struct cgroup_usage usage;
-        struct box_page *page;
         uint64_t started;
 
-        if (call->box.zygote && box_own_page(&call->box.box) < 0)
-                report_warn(report, "out of memory while the report was written");
-        page = call->box.box.page;
+        if (call->box.zygote) {
+                copy = page = box_copy_page(&call->box.box);
+                if (!page) {
+                        report->reason = REASON_INTERNAL;
+                        error_oom(&report->error);
+                        return;
+                }
+        }
         started = atomic_load(&page->started);
         cgroup_read(&call->box.cgroup, &usage);
-        judge(call, &usage);
+        judge(call, page, &usage);
         if (page->ended == 0 && started) /* killed before it could say so itself */
                 page->ended = time_now();
         report->setup_time = started > call->begun ? started - call->begun : 0;
