@@ -11,8 +11,6 @@
 #define FIRST_TARGET 2
 #define STARTING_MAX 8 /* who wait for a box; others wait their turn */
 #define REFILL_AFTER (2 * NSEC_PER_MSEC)
-#define LOOK_EVERY (2 * NSEC_PER_SEC)
-#define UNUSED_MAX 32  /* pools that are kept though nobody refers to them */
 #define IDLE_MAX 30    /* looks without a call until the maker may go */
 #define FAILURES_MAX 3 /* of zygotes in a row; then this maker does without */
 
@@ -46,7 +44,7 @@ static int open_maker(struct pool *pool, cbx_error *error)
         return 0;
 }
 
-static void close_maker(struct pool *pool)
+void pool_close_maker(struct pool *pool)
 {
         struct pool_box *box;
 
@@ -257,7 +255,7 @@ static void refill(struct pool *pool)
                         return;
 }
 
-static void refill_now(struct timer *timer, uint64_t now)
+void pool_refill_now(struct timer *timer, uint64_t now)
 {
         (void)now;
         refill(timer->owner);
@@ -280,7 +278,7 @@ static void take_plan(struct pool *pool, struct wire_message *message)
         struct maker_plan *plan;
 
         if (maker_unpack_plan(message, pool->policy, &error, &plan) < 0) {
-                close_maker(pool);
+                pool_close_maker(pool);
                 pool_drop_boxes(pool, 0);
                 refuse_all(pool, &error);
                 return;
@@ -368,7 +366,7 @@ static void lose_maker(struct pool *pool)
         cbx_error error = CBX_ERROR_INIT;
         bool proven = pool->proven;
 
-        close_maker(pool);
+        pool_close_maker(pool);
         pool_drop_boxes(pool, 0);
         if (proven) {
                 pool_serve(pool);
@@ -400,7 +398,7 @@ static void hear(struct watch *watch, uint32_t events)
 /* ---- Size ---- */
 
 /* Without calls a pool halves at each look, and after a while its maker goes as well. */
-static void look(struct timer *timer, uint64_t now)
+void pool_look(struct timer *timer, uint64_t now)
 {
         struct pool *pool = timer->owner;
 
@@ -410,138 +408,10 @@ static void look(struct timer *timer, uint64_t now)
                 if (pool->idle == 0)
                         (void)malloc_trim(0); /* what many calls at once have needed */
                 if (++pool->idle >= IDLE_MAX && pool->n_takers == 0 && pool->n_asked == 0) {
-                        close_maker(pool);
+                        pool_close_maker(pool);
                         pool->pools->sweep = true;
                 }
         }
         pool->taken = 0;
-        loop_set_timer(pool->pools->loop, timer, now + LOOK_EVERY);
-}
-
-/* ---- Opening and closing ---- */
-
-static struct pool *find(const struct pools *pools, const char *key, size_t length, uint64_t hash)
-{
-        struct pool *pool;
-
-        TAILQ_FOREACH(pool, &pools->list, link)
-        {
-                if (pool->hash == hash && pool->key_length == length &&
-                    memcmp(pool->key, key, length) == 0)
-                        return pool;
-        }
-        return NULL;
-}
-
-static void pool_free(struct pool *pool)
-{
-        close_maker(pool);
-        pool_drop_boxes(pool, 0);
-        loop_remove_timer(pool->pools->loop, &pool->look);
-        loop_remove_timer(pool->pools->loop, &pool->refill);
-        TAILQ_REMOVE(&pool->pools->list, pool, link);
-        cbx_policy_unref(pool->policy);
-        wire_policy_free(&pool->wanted);
-        free(pool->key);
-        free(pool);
-}
-
-int pool_open(struct pools *pools, const struct wire_policy *policy, cbx_error *error,
-              struct pool **ret_pool)
-{
-        _cleanup_pack_ struct pack key = PACK_INIT;
-        _cleanup_policy_ cbx_policy *parsed = NULL;
-        struct wire_policy nameless = *policy;
-        struct unpack unpack;
-        struct pool *pool;
-        uint64_t hash;
-        int r;
-
-        nameless.id = 0;
-        wire_pack_policy(&key, &nameless);
-        if (key.failed)
-                return error_oom(error);
-        hash = hash_bytes(HASH_INIT, key.buffer.data, key.buffer.length);
-        pool = find(pools, key.buffer.data, key.buffer.length, hash);
-        if (pool) {
-                TAILQ_REMOVE(&pools->list, pool, link);
-                TAILQ_INSERT_TAIL(&pools->list, pool, link);
-                *ret_pool = pool_ref(pool);
-                return 0;
-        }
-        r = cbx_policy_parse(policy->text, policy->length, &parsed, error);
-        if (r < 0)
-                return r;
-        pool = calloc(1, sizeof(*pool));
-        if (!pool)
-                return error_oom(error);
-        *pool = (struct pool){ .pools = pools,
-                               .refs = 1,
-                               .key = TAKE_PTR(key.buffer.data),
-                               .key_length = key.buffer.length,
-                               .hash = hash,
-                               .policy = TAKE_PTR(parsed),
-                               .maker = { .fd = -1 },
-                               .look = { .expired = look, .owner = pool },
-                               .refill = { .expired = refill_now, .owner = pool } };
-        STAILQ_INIT(&pool->boxes);
-        STAILQ_INIT(&pool->asked);
-        TAILQ_INIT(&pool->takers);
-        TAILQ_INSERT_TAIL(&pools->list, pool, link);
-        unpack = (struct unpack)UNPACK_INIT(pool->key, pool->key_length);
-        if (wire_unpack_policy(&unpack, &pool->wanted) < 0 ||
-            loop_add_timer(pools->loop, &pool->look) < 0 ||
-            loop_add_timer(pools->loop, &pool->refill) < 0) {
-                pool_free(pool);
-                return error_oom(error);
-        }
-        loop_set_timer(pools->loop, &pool->look, time_now() + LOOK_EVERY);
-        *ret_pool = pool;
-        return 0;
-}
-
-struct pool *pool_ref(struct pool *pool)
-{
-        pool->pools->n_unused -= pool->refs == 0;
-        pool->refs++;
-        return pool;
-}
-
-struct pool *pool_unref(struct pool *pool)
-{
-        /* It is kept for a while: the next client may want the same. */
-        if (pool && --pool->refs == 0 && ++pool->pools->n_unused > UNUSED_MAX)
-                pool->pools->sweep = true;
-        return NULL;
-}
-
-void pools_sweep(struct pools *pools)
-{
-        struct pool *pool, *next;
-
-        zygotes_sweep(pools);
-        if (!pools->sweep)
-                return;
-        pools->sweep = false;
-        /* The list is in the order of last use. */
-        for (pool = TAILQ_FIRST(&pools->list); pool; pool = next) {
-                next = TAILQ_NEXT(pool, link);
-                if (pool->refs == 0 && (pools->n_unused > UNUSED_MAX || pool->maker.fd < 0)) {
-                        pools->n_unused--;
-                        pool_free(pool);
-                }
-        }
-}
-
-void pools_close(struct pools *pools)
-{
-        struct pool *pool, *next;
-
-        for (pool = TAILQ_FIRST(&pools->list); pool; pool = next) {
-                next = TAILQ_NEXT(pool, link);
-                pool_free(pool);
-        }
-        zygotes_sweep(pools);
-        cgroup_parent_close(&pools->cgroup);
-        pools->nursery = base_close(pools->nursery);
+        loop_set_timer(pool->pools->loop, timer, now + POOL_LOOK_EVERY);
 }

@@ -98,7 +98,13 @@ void pool_refill(struct pool *pool);
 void pools_sweep(struct pools *pools);
 void pools_close(struct pools *pools);
 
-/* ---- Between the files of a pool (pool_boxes.c) ---- */
+/* ---- Between the files of a pool: pool.c, pool_boxes.c, pools.c ---- */
+
+#define POOL_LOOK_EVERY (2 * NSEC_PER_SEC)
+
+void pool_look(struct timer *timer, uint64_t now); /* at how many boxes it keeps */
+void pool_refill_now(struct timer *timer, uint64_t now);
+void pool_close_maker(struct pool *pool);
 
 /* A box has been made: it goes to the first who can use it, or is kept. */
 void pool_take_made(struct pool *pool, struct pool_box *box);
