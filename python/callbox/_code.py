@@ -8,9 +8,9 @@ import os
 from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
 
 from . import _values
-from ._drive import OnBytes
+from ._drive import OnBytes, content_bytes
 from ._error import CallboxError
-from ._interpreter import add_to_policy, serve
+from ._interpreter import add_to_policy, library_path, serve
 from ._native import Warden
 from ._policy import Policy
 from ._report import Report
@@ -58,7 +58,7 @@ def _files(files: Mapping[str, Union[str, bytes]]) -> Dict[str, str]:
             raise CallboxError(
                 "the name leads out of the directory of the code", f"files[{name!r}]", "name it file.txt"
             )
-        raw = content.encode() if isinstance(content, str) else bytes(content)
+        raw = content_bytes(content, f"files[{name!r}]")
         given[plain] = base64.b64encode(raw).decode()
     return given
 
@@ -75,7 +75,8 @@ def _prepare(
         given = _values.dumps(dict(inputs or {}), "inputs")
     except _values.NotAValue as error:
         raise CallboxError(str(error), "inputs") from None
-    start = serve("callbox._code_box", '{"code": true}')
+    # Code that somebody else has written finds what is installed, not what the program has beside it.
+    start = serve("callbox._code_box", '{"code": true}', path=library_path())
     box = Toolbox(policy=policy, warden=warden)
     policy_document = add_to_policy(box.policy, start.show)
     box.add(

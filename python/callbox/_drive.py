@@ -6,11 +6,13 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import json
+import math
 import os
 import time
 from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Optional, TypeVar
 
 from ._native import native
+from ._policy import Policy
 
 if TYPE_CHECKING:
     from ._callbox import Call, Event, RawReport
@@ -80,14 +82,29 @@ def limits_to_spec(limits: Optional[Mapping[str, Any]], timeout: Optional[float]
     for name, value in (limits or {}).items():
         if name not in names:
             raise TypeError(f"there is no limit {name!r}; there are: {', '.join(names)}")
-        if not isinstance(value, (int, float)) or value <= 0:
-            raise ValueError(f"the limit {name} must be a number above 0, not {value!r}")
+        if not isinstance(value, (int, float)) or not 0 < value < math.inf:
+            raise ValueError(f"the limit {name} must be a finite number above 0, not {value!r}")
         spec[names[name]] = value
     if timeout is not None:
-        if not timeout > 0:
-            raise ValueError(f"timeout must be above 0, not {timeout!r}")
+        if not 0 < timeout < math.inf:
+            raise ValueError(f"timeout must be a finite number above 0, not {timeout!r}")
         spec["wall_limit"] = timeout
     return spec
+
+
+def content_bytes(content: Any, what: str) -> bytes:
+    """Of a text or of bytes, and of nothing else: bytes(3) are three zeros."""
+    if isinstance(content, str):
+        return content.encode()
+    if not isinstance(content, (bytes, bytearray, memoryview)):
+        raise TypeError(f"{what} must be str or bytes, not {type(content).__name__}")
+    return bytes(content)
+
+
+def checked_policy(policy: Any) -> Any:
+    if policy is not None and not isinstance(policy, Policy):
+        raise TypeError(f"a policy is a callbox.Policy, not {type(policy).__name__}: Policy(read=[...])")
+    return policy
 
 
 def to_bytes(text: Any) -> bytes:

@@ -27,6 +27,9 @@ NEVER = ("/proc", "/dev", "/sys")
 # Too much to be shown for a module that lies in them.
 TOPS = ("/", "/home", "/root", "/etc", "/var", "/srv", "/opt", "/mnt", "/media", "/run", "/tmp", "/boot")
 
+# Beside a program, and not for its tools unless the policy names them; and whatever begins with .env.
+SECRETS = (".git", ".ssh", ".aws", ".gnupg", ".kube", ".docker", ".netrc", ".npmrc", ".pypirc", ".git-credentials")
+
 VALUE_MAX = 600_000  # bytes of a function by value: it is a part of its manifest
 
 
@@ -84,8 +87,18 @@ def _trees(path: Iterable[str]) -> List[str]:
     return kept
 
 
+def _secrets(tree: str) -> List[str]:
+    """What lies at the top of a shown directory and is not for tools, however they got there."""
+    try:
+        names = os.listdir(tree)
+    except OSError:
+        return []
+    return [os.path.join(tree, n) for n in sorted(names) if n in SECRETS or n.startswith(".env")]
+
+
 def add_to_policy(policy: Policy, show: Iterable[str]) -> Dict[str, Any]:
-    """The policy with more to read. What it speaks of itself stays as it says."""
+    """The policy with more to read, but for secrets beside a program. What it speaks of itself stays as
+    it says."""
     document = policy.to_dict()
     files = document.setdefault("files", {})
     rules = [*files.get("read", []), *files.get("write", [])]
@@ -99,6 +112,8 @@ def add_to_policy(policy: Policy, show: Iterable[str]) -> Dict[str, Any]:
     system = SYSTEM if document.get("system", True) else ()
     more = [p for p in show if not any(_is_in(p, tree) for tree in (*shown, *system))]
     files["read"] = files.get("read", []) + [{"host": p, "box": p} for p in more]
+    hidden = [path for tree in more for path in _secrets(tree) if path not in shown]
+    files["hide"] = files.get("hide", []) + [p for p in hidden if p not in files.get("hide", [])]
     return document
 
 
@@ -111,9 +126,19 @@ def _package_of(module: str, file: str) -> str:
     return file if _shows_too_much(folder) else folder
 
 
-def serve(module: str, line: str, file: Optional[str] = None) -> Start:
+def library_path() -> List[str]:
+    """Of the search path what is installed, without the program's own directories."""
+    roots = {os.path.realpath(r) for r in (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix)}
+    trees = (*SYSTEM, *roots, os.path.dirname(PACKAGE))
+    parts = ("site-packages", "dist-packages")
+    return [p for p in search_path() if any(_is_in(p, t) for t in trees) or os.path.basename(p) in parts]
+
+
+def serve(
+    module: str, line: str, file: Optional[str] = None, path: Optional[List[str]] = None
+) -> Start:
     """An interpreter that has loaded a module, which is in a file of the host."""
-    path = search_path()
+    path = search_path() if path is None else path
     text = json.dumps({"module": module, "path": path}, sort_keys=True)
     argv = [program(), "-I", "-B", os.path.join(PACKAGE, "_serve.py"), text]
     show = _trees(path)
@@ -147,6 +172,20 @@ def _file_of(module: Any) -> Optional[str]:
     return file if file and os.path.exists(file) else None
 
 
+def _is_importable(name: str) -> bool:
+    """Would another interpreter find it? It may have been put into sys.modules by hand."""
+    above, _, _ = name.rpartition(".")
+    path = getattr(sys.modules.get(above), "__path__", None) if above else None
+    for finder in sys.meta_path:
+        find = getattr(finder, "find_spec", None)
+        try:
+            if find is not None and find(name, path) is not None:
+                return True
+        except Exception:
+            continue  # a finder that does not know it
+    return False
+
+
 def why_not_by_name(function: Callable[..., Any]) -> str:
     """Why a box could not import it; empty: it can."""
     qualname = getattr(function, "__qualname__", None)
@@ -162,6 +201,8 @@ def why_not_by_name(function: Callable[..., Any]) -> str:
     module = sys.modules.get(name)
     if _file_of(module) is None:
         return f"is in the module {name}, which was not loaded from a file"
+    if not _is_importable(name):
+        return f"is in the module {name}, which cannot be imported by that name"
     found = _find(module, qualname)
     if found is not function and found != function:
         # A decorator that wraps it gives its name to what it returns.

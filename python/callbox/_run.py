@@ -6,7 +6,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Sequence, Union
 
-from ._drive import Listeners, OnBytes, afinish, finish, limits_to_spec, to_bytes
+from ._drive import Listeners, OnBytes, afinish, checked_policy, content_bytes, finish
+from ._drive import limits_to_spec, to_bytes
 from ._error import CallboxError
 from ._native import Warden, default_warden
 from ._policy import Policy
@@ -33,6 +34,7 @@ def _start(
     warden: Optional[Warden],
 ) -> Call:
     spec: Dict[str, Any] = {**listeners.modes(), **limits_to_spec(limits, timeout)}
+    checked_policy(policy)
     if isinstance(program, str):
         spec["shell"] = to_bytes(program)
     elif isinstance(program, bytes):
@@ -40,7 +42,7 @@ def _start(
     else:
         spec["argv"] = tuple(to_bytes(word) for word in program)
     if input is not None:
-        spec["input"] = input.encode() if isinstance(input, str) else bytes(input)
+        spec["input"] = content_bytes(input, "input")
     if cwd is not None:
         spec["cwd"] = to_bytes(cwd)
     if environment:

@@ -152,13 +152,16 @@ class _Maker:
         return {**schema, "required": required} if required else schema
 
     def model(self, hint: Any) -> Dict[str, Any]:
-        template = "#/$defs/{model}"
+        # What it refers to, itself among it, has names of its own: others may have the same.
+        own = self.names[hint]
+        template = f"#/$defs/{own}.{{model}}"
         if hasattr(hint, "model_json_schema"):
             schema = hint.model_json_schema(ref_template=template)
         else:
             schema = json.loads(hint.schema_json(ref_template=template))
         for key in ("$defs", "definitions"):
-            self.definitions.update(schema.pop(key, {}))
+            for name, definition in schema.pop(key, {}).items():
+                self.definitions[f"{own}.{name}"] = definition
         return dict(schema)
 
 

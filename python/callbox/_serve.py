@@ -194,7 +194,10 @@ def call(line: Dict[str, Any], arguments: Dict[str, Any]) -> List[Any]:
 
 
 def explain(error: BaseException) -> str:
-    text = str(error)
+    try:
+        text = str(error)
+    except Exception:
+        text = "(its text cannot be had)"
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 

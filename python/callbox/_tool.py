@@ -54,6 +54,8 @@ class Tool:
             raise TypeError(f"a tool is a callable, not {function!r}")
         self.function = function
         self.name = name or _name_of(function)
+        if self.name == "<lambda>":
+            raise CallboxError("a lambda has no name", "name", 'give it one: Tool(function, name="double")')
         self.title = title
         self.given_description = description
         self.given_schema = input_schema

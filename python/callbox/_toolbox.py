@@ -18,7 +18,7 @@ from typing import Optional, Union
 
 from . import _channel, _kinds, _values
 from ._drive import LARGE, Listeners, OnBytes, OnLog, OnProgress, afinish, aside, finish, is_large
-from ._drive import limits_to_spec, to_bytes, to_json
+from ._drive import checked_policy, limits_to_spec, to_bytes, to_json
 from ._error import CallboxError
 from ._interpreter import add_to_policy, start_of
 from ._native import Warden, default_warden, functions_program, native
@@ -159,7 +159,7 @@ class Toolbox:
         calls: int = 0,
         warden: Optional[Warden] = None,
     ) -> None:
-        self.policy = policy or Policy()
+        self.policy = checked_policy(policy) or Policy()
         self._typed: Dict[str, Typed] = {}
         self._changes: Deque[Change] = collections.deque(maxlen=CHANGES_MAX)
         self._lock = threading.Lock()

@@ -10,7 +10,7 @@
 #include "warden/pool.h"
 #include "warden/report.h"
 
-#define LOAD_WAIT NSEC_PER_SEC          /* for which callers wait until it has loaded */
+#define LOAD_WAIT (NSEC_PER_SEC / 4)    /* for which callers wait until it has loaded */
 #define LOAD_LIMIT (120 * NSEC_PER_SEC) /* after which it is given up */
 #define FORK_LIMIT (5 * NSEC_PER_SEC)   /* to fork a box */
 

@@ -134,8 +134,8 @@ def test_models_of_pydantic():
 
     function.__annotations__["x"] = Outer
     schema = schema_of(Outer)
-    assert schema["$defs"]["Outer"]["properties"]["inner"]["$ref"] == "#/$defs/Inner"
-    assert schema["$defs"]["Inner"]["required"] == ["n"]
+    assert schema["$defs"]["Outer"]["properties"]["inner"]["$ref"] == "#/$defs/Outer.Inner"
+    assert schema["$defs"]["Outer.Inner"]["required"] == ["n"]
     _, named = bind(function, {"x": {"inner": {"n": 3}}})
     assert named["x"] == Outer(inner=Inner(n=3))
 
