@@ -391,16 +391,16 @@ def test_a_script_in_a_home_directory_shows_nothing_else_of_it(tmp_path):
 
 
 def test_what_lies_beside_a_tool_can_be_hidden(tmp_path):
-    (tmp_path / ".env").write_text("secret")
+    (tmp_path / "prices.db").write_text("secret")
     (tmp_path / "hiding_tool.py").write_text("def read(name: str) -> str:\n    return open(name).read()\n")
     script = textwrap.dedent("""
         import hiding_tool
         from callbox import Policy, Toolbox
-        for hide in ([], [".env"]):
+        for hide in ([], ["prices.db"]):
             box = Toolbox([hiding_tool.read], policy=Policy(hide=hide))
             result = box.call_sync("read", {"name": %r})
             print(result.output, (result.error or "").split(":")[0])
-    """ % str(tmp_path / ".env"))
+    """ % str(tmp_path / "prices.db"))
     done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, stdout=subprocess.PIPE, text=True,
                           check=True)  # fmt: skip
     assert done.stdout == "secret \nNone PermissionError\n"
