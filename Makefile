@@ -62,6 +62,12 @@ test-frameworks: ## the drop-ins in the packages that pip installs; needs a netw
 	@$(MAKE) all
 	@$(PYTHON) tests/frameworks/run --build $(BUILD)
 
+.PHONY: test-mcp
+test-mcp: ## have the official suite, the Inspector and SDKs judge `callbox mcp`; installs Node packages into build/mcp, no part of `make test`
+	@command -v npm >/dev/null || scripts/install-deps --mcp
+	@$(MAKE) all
+	@$(PYTHON) tests/mcp/run --build $(BUILD)
+
 unit: ## build and run the unit tests alone
 	@scripts/install-deps --test
 	@$(MAKE) -s $(BUILD)/.tests-enabled && $(MAKE) all
