@@ -118,8 +118,9 @@ def readme_options():
     for option in options_of("run"):
         short = {"--tty": "-t", "--quiet": "-q"}.get(option, option)
         check(re.search(rf"`{re.escape(short)}\b", readme), f"the README does not name {option}")
+    known = [*options_of("run"), *options_of("mcp"), "--json"]
     for option in re.findall(r"`(--[a-z-]+)", readme):
-        check(option in options_of("run") + ["--json"], f"there is no {option}")
+        check(option in known, f"there is no {option}")
 
 
 @case("hype")
