@@ -727,7 +727,7 @@ def audit():
         check(re.fullmatch(r"[0-9a-f]{16}", by_tool["echo"]["policy"]), by_tool["echo"])
         check("a secret argument" not in log.read_text(), "arguments are in the log")
         equal((by_tool["fail"]["outcome"], by_tool["fail"]["code"]), ("error", 3), "fail")
-        equal(by_tool["sleep"]["outcome"], "cancelled", "outcome of the cancelled one")
+        equal((by_tool["sleep"]["outcome"], by_tool["sleep"]["reason"]), ("cancelled", "cancelled"), "the cancelled one")
         check(isinstance(by_tool["refused"]["denials"], list), by_tool["refused"])
         os.rename(log, f"{log}.1")
         server.process.send_signal(signal.SIGHUP)

@@ -94,6 +94,8 @@ static json_t *line_of(const struct serve_ended *ended)
         }
         if (r == 0 && ended->report)
                 r = add_report(line, ended->report);
+        else if (r == 0 && strcmp(ended->outcome, "cancelled") == 0) /* nobody waited for more */
+                r = json_object_set_new(line, "reason", json_string("cancelled"));
         if (r == 0)
                 return line;
         json_decref(line);
