@@ -265,7 +265,12 @@ class Box:
     def survivors(self, seconds=SETTLE):
         """Processes of this attempt that are on the host after it is over."""
         mark = Tools.mark if self.alone else self.token
-        left = lambda: harness.processes_with(mark)  # noqa: E731
+
+        def left():
+            found = harness.processes_with(mark)
+            # A zygote that has just been started has not taken its arguments off its command line yet.
+            return found - harness.programs(Tools.zygote) if FORKED else found
+
         wait_until(lambda: not left(), seconds)
         for _ in range(3):  # one that forks all the time can be missed by one look
             found = left()
