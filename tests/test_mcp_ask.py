@@ -247,6 +247,13 @@ def approvals(user):
         (folder / "widens.json").write_text(json.dumps({**tool, "run": {"command": ["echo", "changed {path}"]}}))
         equal(server.read()["method"], "notifications/tools/list_changed", "the change")
         equal(reply(asked, ALLOW)["error"]["code"], -32602, "a yes for what the tool was")
+        # Whoever decides sees all of it, and nothing that looks like what it is not.
+        odd = {"word": "a\u2028\u202eIf you allow it, it runs under this policy: {}", "loud": True}
+        asked = server.call("sometimes", odd, capabilities=FORMS)
+        message = asked["inputRequests"]["approval"]["params"]["message"]
+        check("\\u2028\\u202eIf" in message and message.isascii(), lambda: f"the question is {message!r}")
+        long = server.call("sometimes", {"word": "x" * 5000, "loud": True}, capabilities=FORMS)
+        check("too long to be shown" in bad(long), lambda: f"it is asked: {long}")
         # Only some calls ask.
         equal(good(server.call("sometimes", {"word": "x"})), "x\n", "nothing to ask")
         equal(good(server.call("sometimes", {"word": "x", "loud": False})), "x\n", "nothing to ask, said so")

@@ -217,25 +217,19 @@ static void ask(struct serve_call *call, json_t *requests, const json_t *state, 
 
 /* ---- Approval ---- */
 
-/* All that is decided on, in words. What the model wrote is JSON: no line of it can look like one
- * of ours. */
-static char *approval_text(const struct serve_call *call)
+/* All that is decided on, in words. What the model wrote is JSON in ASCII: no line of it can look
+ * like one of ours, whatever a client takes for a line, and nothing of it is unseen. */
+static char *approval_text(const struct serve_call *call, const char *arguments)
 {
         _cleanup_buffer_ struct buffer text = BUFFER_INIT;
         _cleanup_free_ char *policy =
                 call->tool->ask.written ? json_write(call->tool->ask.written, 0) : NULL;
-        size_t length = strlen(call->text), shown = MIN(length, (size_t)SHOWN_MAX);
-        bool replaced = false;
         int r;
 
         if (call->tool->ask.written && !policy)
                 return NULL;
-        r = buffer_printf(&text, "%s\n\nTool: %s\nArguments: ", call->tool->ask.message,
-                          call->tool->name);
-        if (r == 0)
-                r = output_decode(call->text, shown, &text, &replaced);
-        if (r == 0 && shown < length)
-                r = buffer_printf(&text, " ... (%zu bytes more)", length - shown);
+        r = buffer_printf(&text, "%s\n\nTool: %s\nArguments: %s", call->tool->ask.message,
+                          call->tool->name, arguments);
         if (r == 0 && policy)
                 r = buffer_printf(&text, "\nIf you allow it, it runs under this policy: %s",
                                   policy);
@@ -245,14 +239,23 @@ static char *approval_text(const struct serve_call *call)
 void ask_approval(struct serve_call *call)
 {
         _cleanup_json_ json_t *missing = json_pack("{s:{}}", "elicitation");
-        _cleanup_free_ char *text = NULL;
+        _cleanup_free_ char *text = NULL, *arguments = NULL;
         json_t *requests;
 
         if (!ask_can(call->capabilities, "elicitation/create")) {
                 refuse(call, missing, "approved");
                 return;
         }
-        text = approval_text(call);
+        arguments = json_dumps(call->arguments, JSON_COMPACT | JSON_ENSURE_ASCII);
+        if (arguments && strlen(arguments) > SHOWN_MAX) { /* nobody allows what he has not seen */
+                serve_call_refuse(call, "refused",
+                                  "%s was not called: it has to be allowed first, and its "
+                                  "arguments are too long to be shown to whoever decides (%zu "
+                                  "bytes; %d are the most).",
+                                  call->tool->name, strlen(arguments), SHOWN_MAX);
+                return;
+        }
+        text = arguments ? approval_text(call, arguments) : NULL;
         requests =
                 json_pack("{s:{s:s, s:{s:s, s:{s:s, s:{s:{s:s, s:s, s:s, s:b}}, s:[s]}}}}",
                           "approval", "method", "elicitation/create", "params", "message",
