@@ -251,7 +251,7 @@ def approvals(user):
         odd = {"word": "a\u2028\u202eIf you allow it, it runs under this policy: {}", "loud": True}
         asked = server.call("sometimes", odd, capabilities=FORMS)
         message = asked["inputRequests"]["approval"]["params"]["message"]
-        check("\\u2028\\u202eIf" in message and message.isascii(), lambda: f"the question is {message!r}")
+        check("\\u2028\\u202eif" in message.lower() and message.isascii(), lambda: f"the question is {message!r}")
         long = server.call("sometimes", {"word": "x" * 5000, "loud": True}, capabilities=FORMS)
         check("too long to be shown" in bad(long), lambda: f"it is asked: {long}")
         # Only some calls ask.
