@@ -42,7 +42,8 @@ def prepare(config: Dict[str, Any]) -> Optional[BaseException]:
 
 # ---- The zygote ----
 
-INSTALLED = ("/usr/", "/lib", "site-packages", "dist-packages")
+SYSTEM = ("/usr/", "/lib")
+INSTALLED = ("site-packages", "dist-packages")
 # Libraries that start threads of their own when they are loaded; a process that forks has one.
 ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
 
@@ -64,7 +65,7 @@ def loaded() -> Facts:
         file = getattr(module, "__file__", None)
         if not isinstance(file, str) or file.startswith(HERE):
             continue
-        if not file.startswith(INSTALLED[:2]) and not any(part in file for part in INSTALLED[2:]):
+        if not file.startswith(SYSTEM) and not any(part in file for part in INSTALLED):
             found[file] = facts_of(file)
     return found
 

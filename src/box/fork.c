@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "box/fork.h"
 
-#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 

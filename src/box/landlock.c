@@ -58,8 +58,15 @@ static int allow_writable(struct child *child, int ruleset)
         return r;
 }
 
-/* Made by init, which sees the finished root; -1 where the kernel has no Landlock. A zygote goes
- * without: nothing can be mounted in a Landlock domain, nor in what is forked from it. */
+/* Where the kernel has it. A zygote goes without: nothing can be mounted in a Landlock domain, nor
+ * in what is forked from it. */
+static bool is_wanted(const struct child *child)
+{
+        return child->plan->landlock_abi > 0 && !child->zygote && box_fence(FENCE_LANDLOCK) &&
+               box_fence(FENCE_ROOT);
+}
+
+/* Made by init, which sees the finished root; -1 where there is to be none. */
 int box_open_ruleset(struct child *child, int *ret)
 {
         int abi = child->plan->landlock_abi, r;
@@ -72,7 +79,7 @@ int box_open_ruleset(struct child *child, int *ret)
                                  : offsetof(struct ll_ruleset_attr, handled_access_net);
         _cleanup_fd_ int ruleset = -1;
 
-        if (abi == 0 || child->zygote || !box_fence(FENCE_LANDLOCK) || !box_fence(FENCE_ROOT))
+        if (!is_wanted(child))
                 return 0;
         ruleset = (int)syscall(SYS_landlock_create_ruleset, &attr, size, 0);
         if (ruleset < 0)
@@ -85,8 +92,10 @@ int box_open_ruleset(struct child *child, int *ret)
 
 int box_restrict_files(struct child *child, int ruleset)
 {
-        if (ruleset < 0)
+        if (!is_wanted(child))
                 return 0;
+        if (ruleset < 0) /* a descriptor for which there is no room is dropped on the way */
+                return step_failed(child, "take the Landlock ruleset", NULL, EMFILE);
         if (syscall(SYS_landlock_restrict_self, ruleset, 0) < 0)
                 return step_failed(child, "enter the Landlock domain", NULL, errno);
         child->page->landlock_abi = child->plan->landlock_abi;
