@@ -136,6 +136,8 @@ static int enter(struct child *child)
         r = box_fence(FENCE_PRIVILEGES) ? box_drop_privileges(child, false)
                                         : box_keep_privileges(child);
         box_hurry(child);
+        if (r == 0 && child->forked)
+                r = box_start_keeper(child);
         if (r == 0 && box_fence(FENCE_SYSCALLS))
                 r = box_load_filter(child);
         /* Afterwards: the filter's notifier travels to init, and the kernel bounds what is in

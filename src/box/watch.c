@@ -225,18 +225,17 @@ static void look_at_processes(struct child *child, struct tree *tree, enum depth
         while (all >= 0 && (n = syscall(SYS_getdents64, all, room, sizeof(room))) > 0)
                 for (long at = 0; at < n;) {
                         struct entry *entry = (struct entry *)(room + at);
+                        const char *name = entry->name;
                         _cleanup_fd_ int process = -1;
+                        pid_t pid;
 
                         at += entry->length;
-                        if (entry->name[0] < '0' || entry->name[0] > '9' ||
-                            strcmp(entry->name, "1") == 0)
+                        pid = (pid_t)number(&name); /* 0: something else than a process */
+                        if (pid <= 1 || keeper_shares(child, pid))
                                 continue;
                         process = openat(child->proc, entry->name, O_PATH | O_CLOEXEC);
-                        if (depth == QUICK) {
-                                const char *name = entry->name;
-
-                                still_add(&tree->still, (pid_t)number(&name));
-                        }
+                        if (depth == QUICK)
+                                still_add(&tree->still, pid);
                         if (process >= 0)
                                 look_at_process(tree, process, depth);
                 }

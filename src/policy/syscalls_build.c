@@ -262,9 +262,9 @@ static int add_options(struct rules *rules)
  */
 static int add_forking(struct rules *rules)
 {
-        static const char *const building[] = { "fsopen",      "fsconfig",        "fsmount",
-                                                "move_mount",  "open_tree",       "mount_setattr",
-                                                "pidfd_getfd", "process_vm_readv" };
+        static const char *const building[] = { "fsopen",      "fsconfig",         "fsmount",
+                                                "move_mount",  "open_tree",        "mount_setattr",
+                                                "pidfd_getfd", "process_vm_readv", "kcmp" };
         static const scmp_datum_t kinds[] = { SYSCALLS_FORK_FLAGS,
                                               SYSCALLS_FORK_FLAGS | CLONE_NEWNET };
         int r = 0;

@@ -186,6 +186,18 @@ const char *slurp(const char *path)
         return text;
 }
 
+bool is_child(int pid)
+{
+        char path[64];
+        const char *text;
+        int parent = 0;
+
+        snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+        text = slurp(path);
+        text = text ? strrchr(text, ')') : NULL;
+        return text && sscanf(text, ") %*c %d", &parent) == 1 && parent == getpid();
+}
+
 const char *status_field(const char *name)
 {
         static char value[256];

@@ -101,6 +101,8 @@ const char *slurp(const char *path);
 /* The value of a "Name:" line of /proc/self/status as text, or NULL. */
 const char *status_field(const char *name);
 bool opens(const char *path, int flags);
+/* Is it a process of ours? In a box that was forked there is one that we have not started. */
+bool is_child(int pid);
 /* What is wrong with the fences as seen from main, or a child of it; NULL where all hold. */
 const char *missing_fence(bool child);
 long argument(int argc, char **argv, int index, long otherwise);

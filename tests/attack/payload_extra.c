@@ -500,13 +500,9 @@ static int x28_deputy(int argc, char **argv)
         }
         nap(0.2);
         for (int pid = 1; pid < own + 40; pid++) {
-                bool mine = pid == own;
+                bool mine = pid == own || is_child(pid);
 
-                for (size_t i = 0; i < COUNT(ours); i++)
-                        mine |= pid == ours[i];
-                if (!mine && kill(pid, 0) == 0)
-                        try_deputy(&tally, pid);
-                else if (!mine && errno == EPERM)
+                if (!mine && (kill(pid, 0) == 0 || errno == EPERM))
                         try_deputy(&tally, pid);
         }
         /* what says "self" is us, not init: no secret of the caller's environment is there */

@@ -508,7 +508,8 @@ static int f81_pids(int argc, char **argv)
         (void)argc;
         (void)argv;
         while (dir && (entry = readdir(dir)))
-                if (entry->d_name[0] >= '0' && entry->d_name[0] <= '9') {
+                if (entry->d_name[0] >= '0' && entry->d_name[0] <= '9' &&
+                    !is_child(atoi(entry->d_name))) {
                         count++;
                         last = atoi(entry->d_name);
                 }
