@@ -17,7 +17,8 @@ EVENT_LOG: int
 
 Event = Tuple[int, bytes, float, float, Optional[str]]
 RawPart = Union[bytes, Tuple[int, int]]
-RawReport = Tuple[str, bytes, bytes, Optional[str], List[RawPart], int]
+RawTold = Tuple[bool, Optional[str], bool, Optional[str], Optional[str]]
+RawReport = Tuple[str, bytes, bytes, Optional[RawTold], Optional[str], List[RawPart], int]
 
 def version() -> str: ...
 

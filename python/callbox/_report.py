@@ -13,6 +13,8 @@ from ._parts import Parts
 if TYPE_CHECKING:
     from ._callbox import RawReport
 
+KEPT_AS_TEXT = 16 * 1024  # a report of that size is read when somebody asks for it
+
 
 @dataclasses.dataclass(frozen=True)
 class Denial:
@@ -38,9 +40,24 @@ class Report:
     "timeout", "cpu", "memory", "pids", "output", "denied", "cancelled", "setup" or "internal"."""
 
     def __init__(self, raw: RawReport) -> None:
-        text, self.stdout_bytes, self.stderr_bytes, self._output, parts, fd = raw
+        text, self.stdout_bytes, self.stderr_bytes, self._told, self._output, parts, fd = raw
         self._parts = Parts(parts, fd)
-        self.json: Dict[str, Any] = json.loads(text)
+        self._text = text
+        self._json: Optional[Dict[str, Any]] = None
+        if len(text) > KEPT_AS_TEXT:
+            self._read()
+
+    def _read(self) -> Dict[str, Any]:
+        read: Dict[str, Any] = json.loads(self._text)
+        if self._told and self._told[0]:
+            read["tool"].pop("output", None)  # it may be large, and is kept once
+        self._json, self._text = read, ""
+        return read
+
+    @property
+    def json(self) -> Dict[str, Any]:
+        """The whole report, as the schema has it; of a tool that did well, without its output."""
+        return self._read() if self._json is None else self._json
 
     @property
     def reason(self) -> str:

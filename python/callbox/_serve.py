@@ -122,32 +122,50 @@ def fork(fd: int, files: Facts) -> None:
         random.seed()  # Python's own has seen to itself
 
 
-def echo(value: str) -> str:
-    return value
+REHEARSED = b"""{"name": "callbox._serve:echo"}
+{"text": "text", "number": 1, "more": [1.5, true, null, {"a": []}]}"""
 
 
-def rehearse() -> None:
-    """Do what a call does, before there is one. Memory that is shared with the zygote is copied when
-    it is first written to, and that would take longer than the call."""
-    outcome(None, b'{"name": "callbox._serve:echo"}\n{"value": "text"}')
-    changed({HERE: facts_of(HERE)})
+def echo(text: str, number: int, more: List[Any]) -> Dict[str, Any]:
+    return {"text": text, "number": number, "more": more}
 
 
-def start_anew() -> None:
+def rehearse(channel: Any, files: Facts) -> None:
+    """Do all that a call does, before there is one, with a request of one's own and nobody to tell.
+    Memory that is shared with the zygote is copied when it is first written to, and programs are mapped
+    as they are run: both would take longer than the call."""
+    fds = (0, channel.fd)
+    own = [os.dup(fd) for fd in fds]
+    request, end = os.pipe()
+    os.write(end, REHEARSED)
+    os.close(end)
+    others = (request, os.open(os.devnull, os.O_WRONLY))
+    for fd, other in zip(fds, others):
+        os.dup2(other, fd)
+    changed(files)
+    answer(None, channel)
+    for fd, kept in zip(fds, own):
+        os.dup2(kept, fd, inheritable=fd == 0)
+    for fd in (*own, *others):
+        os.close(fd)
+
+
+def start_anew(fd: int) -> None:
     """The files are not what was loaded, and nothing has been read from stdin yet: begin again, in the
     same box."""
-    os.environ["CALLBOX_RESULT_FD"] = "3"
+    os.environ["CALLBOX_RESULT_FD"] = str(fd)
+    os.set_inheritable(fd, True)
     os.execv(sys.executable, [sys.executable, "-I", "-B", os.path.abspath(__file__), *sys.argv[1:]])
 
 
-def wait_for_call(files: Facts) -> None:
+def wait_for_call(channel: Any, files: Facts) -> None:
     import select
 
     poll = select.poll()
     poll.register(0, select.POLLIN)
     poll.poll()
     if changed(files):
-        start_anew()
+        start_anew(channel.fd)
 
 
 # ---- A call ----
@@ -184,7 +202,8 @@ def call(line: Dict[str, Any], arguments: Dict[str, Any]) -> List[Any]:
     function = find(line)
     args, named = _convert.bind(function, arguments)
     result = function(*args, **named)
-    if inspect.isawaitable(result):
+    # Of a type that was never seen, inspect would have to learn whether it is awaitable.
+    if hasattr(type(result), "__await__") or (inspect.isgenerator(result) and inspect.isawaitable(result)):
         import asyncio
 
         async def wait() -> Any:
@@ -250,18 +269,9 @@ def outcome(trouble: Optional[BaseException], request: bytes) -> Tuple[List[Tupl
         return [(kind, text.encode("utf-8", "backslashreplace")) for kind, text in told], 1
 
 
-def main() -> int:
-    trouble, files = load()
-
+def answer(trouble: Optional[BaseException], channel: Any) -> int:
     from callbox import _channel
 
-    fd = int(os.environ.pop("CALLBOX_RESULT_FD", "3"))
-    channel = _channel.current = _channel.Channel(fd)
-    if files is not None:
-        rehearse()
-        wait_for_call(files)
-    os.set_inheritable(fd, False)  # not for what the tool starts
-    sys.argv[:] = [""]
     frames, code = outcome(trouble, sys.stdin.buffer.read())
     for stream in (sys.stdout, sys.stderr):
         try:
@@ -270,6 +280,20 @@ def main() -> int:
             pass  # the tool has closed or replaced it
     channel.send_all([*frames, (_channel.DONE, struct.pack("=i", code))])
     return code
+
+
+def main() -> int:
+    trouble, files = load()
+
+    from callbox import _channel
+
+    channel = _channel.current = _channel.Channel(int(os.environ.pop("CALLBOX_RESULT_FD", "3")))
+    os.set_inheritable(channel.fd, False)  # not for what the tool starts
+    if files is not None:
+        rehearse(channel, files)
+        wait_for_call(channel, files)
+    sys.argv[:] = [""]
+    return answer(trouble, channel)
 
 
 if __name__ == "__main__":

@@ -76,6 +76,9 @@ class _Short(reprlib.Repr):
         return repr(value) if small else f"{type(value).__name__}(...)"
 
 
+NOTHING = (False, None, False, None, None)
+
+
 class Result:
     """What came of the call of a tool. `ok`: it did what it promises, and `output` is its result.
     Else `error` says why not; or it was `denied` something, and `reason` says what. `traceback` is
@@ -84,26 +87,23 @@ class Result:
     def __init__(
         self, name: str, call_id: str, report: Report, typed: Optional[Typed] = None, *, patient: bool = False
     ) -> None:
-        told: Dict[str, Any] = report.json.get("tool") or {}
         self.tool = name
         self.call_id = call_id
         self.report = report
-        self.ok = bool(told.get("ok"))
+        self.ok, self.error, self.denied, self.reason, text = report._told or NOTHING
         self.output: Any = None
-        self.error: Optional[str] = told.get("error")
-        self.denied = bool(told.get("denied"))
-        self.reason: Optional[str] = told.get("reason")
-        self.text: str = told.get("text") or ""
+        self.text: str = text or ""
         self.traceback = ""
-        self.mistakes = [
-            Mistake(item["path"], item["keyword"], item["text"])
-            for item in told.get("mistakes") or []
-        ]
+        self.mistakes: List[Mistake] = []
+        if not self.ok and report._told:
+            self.mistakes = [
+                Mistake(item["path"], item["keyword"], item["text"])
+                for item in report.json["tool"].get("mistakes") or []
+            ]
         if typed and self.error is not None:
             self.text, self.traceback = "", self.text
         if self.ok:
             self._read_output(report, typed, patient)
-            told.pop("output", None)  # it may be large, and is kept once
         report._output = None
         report._parts.close()
 

@@ -169,8 +169,17 @@ static PyObject *parts_of(const cbx_report *report, int *fd)
         return list;
 }
 
-/* (report as JSON, stdout, stderr, result of a command as JSON, parts of that of a function, the
- * descriptor of their file or -1) */
+/* (ok, error, denied, reason, text) of a tool's call, else None */
+static PyObject *told_of(const cbx_result *result)
+{
+        if (!result)
+                Py_RETURN_NONE;
+        return Py_BuildValue("NzNzz", PyBool_FromLong(result->ok), result->error,
+                             PyBool_FromLong(result->denied), result->reason, result->text);
+}
+
+/* (report as JSON, stdout, stderr, what is told of a tool, result of a command as JSON, parts of
+ * that of a function, the descriptor of their file or -1) */
 static PyObject *report_to_tuple(const cbx_report *report)
 {
         const cbx_result *result = cbx_report_result(report);
@@ -185,9 +194,9 @@ static PyObject *report_to_tuple(const cbx_report *report)
         if (r < 0)
                 return native_raise(r, &error);
         parts = parts_of(report, &fd);
-        tuple = parts ? Py_BuildValue("sNNzNi", json, bytes_of(&report->output),
-                                      bytes_of(&report->errors), result ? result->output : NULL,
-                                      parts, fd)
+        tuple = parts ? Py_BuildValue("sNNNzNi", json, bytes_of(&report->output),
+                                      bytes_of(&report->errors), told_of(result),
+                                      result ? result->output : NULL, parts, fd)
                       : NULL;
         if (!tuple && fd >= 0)
                 close(fd);
