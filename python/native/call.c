@@ -70,9 +70,7 @@ static int take_event(struct call_object *self, cbx_event *event)
         cbx_error error = CBX_ERROR_INIT;
         int r;
 
-        Py_BEGIN_ALLOW_THREADS;
         r = cbx_step(self->call, event, &error);
-        Py_END_ALLOW_THREADS;
         if (r < 0)
                 native_raise(r, &error);
         return r < 0 ? -1 : 0;
@@ -185,12 +183,14 @@ static PyObject *report_to_tuple(const cbx_report *report)
         const cbx_result *result = cbx_report_result(report);
         cbx_error error = CBX_ERROR_INIT;
         PyObject *tuple, *parts;
+        PyThreadState *state;
         char *json = NULL;
         int r, fd = -1;
 
-        Py_BEGIN_ALLOW_THREADS;
+        state = native_let_others(report->output.length + report->errors.length +
+                                  (result && result->output ? strlen(result->output) : 0));
         r = cbx_report_print(report, &json, &error);
-        Py_END_ALLOW_THREADS;
+        native_go_on(state);
         if (r < 0)
                 return native_raise(r, &error);
         parts = parts_of(report, &fd);
@@ -215,9 +215,7 @@ static PyObject *take_report(PyObject *object, PyObject *none)
         (void)none;
         if (!enter(self))
                 return NULL;
-        Py_BEGIN_ALLOW_THREADS;
         r = cbx_wait(self->call, &report, &error);
-        Py_END_ALLOW_THREADS;
         self->used = false;
         if (r < 0)
                 return native_raise(r, &error);

@@ -32,6 +32,19 @@ bool native_is_foreign(pid_t owner)
         return true;
 }
 
+#define MANY_BYTES ((size_t)64 * 1024)
+
+PyThreadState *native_let_others(size_t bytes)
+{
+        return bytes > MANY_BYTES ? PyEval_SaveThread() : NULL;
+}
+
+void native_go_on(PyThreadState *state)
+{
+        if (state)
+                PyEval_RestoreThread(state);
+}
+
 static PyObject *version(PyObject *module, PyObject *none)
 {
         (void)module;

@@ -12,7 +12,9 @@
  *
  * The module is built for the stable ABI of Python 3.9. Whatever may take time is done without the
  * interpreter's lock: then other threads run, and could reach for the same object. So a Call is
- * marked while it is in use, and a Warden is closed by the last who uses it.
+ * marked while it is in use, and a Warden is closed by the last who uses it. What takes
+ * microseconds is done with it: where another thread computes, to get it back takes milliseconds,
+ * for each of a loop's many calls.
  *
  * All of it belongs to the process that made it. A forked child has copies of sockets that are not
  * its own: to end a call there would end the parent's, so the child lets everything lie.
@@ -32,6 +34,9 @@
 PyObject *native_raise(int code, const cbx_error *error);
 /* Did a fork lie between? Then raise. */
 bool native_is_foreign(pid_t owner);
+/* Let other threads run while so many bytes are worked on, if they are many. */
+PyThreadState *native_let_others(size_t bytes);
+void native_go_on(PyThreadState *state);
 
 /* ---- Policies ---- */
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "native.h"
@@ -146,6 +147,7 @@ static PyObject *start(PyObject *object, PyObject *args)
         cbx_spec spec = CBX_SPEC_INIT;
         const char *name, *arguments;
         cbx_call *call = NULL;
+        PyThreadState *state;
         PyObject *dict;
         int r;
 
@@ -156,9 +158,9 @@ static PyObject *start(PyObject *object, PyObject *args)
                 native_free_spec(&room);
                 return NULL;
         }
-        Py_BEGIN_ALLOW_THREADS;
+        state = native_let_others(strlen(arguments));
         r = cbx_toolbox_start(self->toolbox, name, arguments, &spec, &call, &error);
-        Py_END_ALLOW_THREADS;
+        native_go_on(state);
         native_warden_leave(self->warden);
         native_free_spec(&room);
         return r < 0 ? native_raise(r, &error) : native_new_call(call);

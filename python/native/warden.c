@@ -132,6 +132,7 @@ static PyObject *start(PyObject *object, PyObject *args)
         PyObject *given, *dict;
         cbx_policy *policy;
         cbx_call *call = NULL;
+        PyThreadState *state;
         int r;
 
         if (!PyArg_ParseTuple(args, "OO", &given, &dict) || !native_get_policy(given, &policy) ||
@@ -141,9 +142,9 @@ static PyObject *start(PyObject *object, PyObject *args)
                 native_free_spec(&room);
                 return NULL;
         }
-        Py_BEGIN_ALLOW_THREADS;
+        state = native_let_others(spec.input_length);
         r = cbx_start(self->warden, policy, &spec, &call, &error);
-        Py_END_ALLOW_THREADS;
+        native_go_on(state);
         native_warden_leave(self);
         native_free_spec(&room);
         return r < 0 ? native_raise(r, &error) : native_new_call(call);
