@@ -8,6 +8,7 @@ import concurrent.futures
 import json
 import math
 import os
+import re
 import time
 from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Optional, TypeVar
 
@@ -22,6 +23,7 @@ OnProgress = Callable[[float, float, str], Any]
 OnLog = Callable[[str, str], Any]
 
 AT_ONCE = 0.005  # seconds before the loop gets a turn
+SIZES = ("memory", "file_size", "output", "capture", "result")  # limits that are bytes
 LARGE = 128 * 1024  # bytes of arguments or of a report: too much for an event loop
 
 T = TypeVar("T")
@@ -65,6 +67,23 @@ class Listeners:
             self.on_log(level or "info", data.decode("utf-8", "replace"))
 
 
+_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)([KMGT]?)")
+
+
+def size_of(text: str) -> Optional[float]:
+    """Bytes of "64K", "256M" or "1.5G", as policies write them; None: it is no size."""
+    found = _SIZE.fullmatch(text)
+    return float(found[1]) * 1024 ** (" KMGT".index(found[2] or " ")) if found else None
+
+
+def _above_zero(what: str, value: Any, size: bool = False) -> Any:
+    number = size_of(value) if size and isinstance(value, str) else value
+    if not isinstance(number, (int, float)) or isinstance(number, bool) or not 0 < number < math.inf:
+        wanted = 'a number above 0, or a size such as "256M"' if size else "a finite number above 0"
+        raise ValueError(f"{what} must be {wanted}, not {value!r}")
+    return int(number) if isinstance(value, str) else number
+
+
 def limits_to_spec(limits: Optional[Mapping[str, Any]], timeout: Optional[float]) -> Dict[str, Any]:
     """Limits that tighten the policy's; a call has no other ones."""
     names = {
@@ -82,13 +101,9 @@ def limits_to_spec(limits: Optional[Mapping[str, Any]], timeout: Optional[float]
     for name, value in (limits or {}).items():
         if name not in names:
             raise TypeError(f"there is no limit {name!r}; there are: {', '.join(names)}")
-        if not isinstance(value, (int, float)) or not 0 < value < math.inf:
-            raise ValueError(f"the limit {name} must be a finite number above 0, not {value!r}")
-        spec[names[name]] = value
+        spec[names[name]] = _above_zero(f"the limit {name}", value, name in SIZES)
     if timeout is not None:
-        if not 0 < timeout < math.inf:
-            raise ValueError(f"timeout must be a finite number above 0, not {timeout!r}")
-        spec["wall_limit"] = timeout
+        spec["wall_limit"] = _above_zero("timeout", timeout)
     return spec
 
 
@@ -107,8 +122,17 @@ def checked_policy(policy: Any) -> Any:
     return policy
 
 
-def to_bytes(text: Any) -> bytes:
-    return text if isinstance(text, bytes) else os.fsencode(text)
+def to_bytes(text: Any, what: str = "it") -> bytes:
+    if not isinstance(text, (str, bytes, os.PathLike)):
+        raise TypeError(f"{what} must be a text or a path, not {type(text).__name__}: {text!r}")
+    return os.fsencode(text)
+
+
+def variable(name: Any, value: Any) -> bytes:
+    """Of the environment: NAME=VALUE."""
+    if not isinstance(name, str) or "=" in name:
+        raise ValueError(f"{name!r} is no name of an environment variable")
+    return to_bytes(name) + b"=" + to_bytes(value, f"the environment variable {name}")
 
 
 _helper: Optional[concurrent.futures.ThreadPoolExecutor] = None

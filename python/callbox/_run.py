@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Sequence, Union
 
 from ._drive import Listeners, OnBytes, afinish, checked_policy, content_bytes, finish
-from ._drive import limits_to_spec, to_bytes
+from ._drive import limits_to_spec, to_bytes, variable
 from ._error import CallboxError
 from ._native import Warden, default_warden
 from ._policy import Policy
@@ -40,15 +40,13 @@ def _start(
     elif isinstance(program, bytes):
         raise TypeError("a program is a shell text (str) or a list of arguments")
     else:
-        spec["argv"] = tuple(to_bytes(word) for word in program)
+        spec["argv"] = tuple(to_bytes(word, f"argument {n}") for n, word in enumerate(program))
     if input is not None:
         spec["input"] = content_bytes(input, "input")
     if cwd is not None:
-        spec["cwd"] = to_bytes(cwd)
+        spec["cwd"] = to_bytes(cwd, "cwd")
     if environment:
-        spec["environment"] = tuple(
-            to_bytes(name) + b"=" + to_bytes(value) for name, value in environment.items()
-        )
+        spec["environment"] = tuple(variable(*item) for item in environment.items())
     if call_id:
         spec["id"] = to_bytes(call_id)
     if explain:

@@ -18,7 +18,7 @@ from typing import Optional, Union
 
 from . import _channel, _kinds, _values
 from ._drive import LARGE, Listeners, OnBytes, OnLog, OnProgress, afinish, aside, finish, is_large
-from ._drive import checked_policy, limits_to_spec, to_bytes, to_json
+from ._drive import checked_policy, limits_to_spec, size_of, to_bytes, to_json
 from ._error import CallboxError
 from ._interpreter import add_to_policy, start_of
 from ._native import Warden, default_warden, functions_program, native
@@ -58,9 +58,8 @@ class Typed(NamedTuple):
     @classmethod
     def of(cls, policy: Mapping[str, Any], classes: Iterable[type] = ()) -> Typed:
         """By an effective policy, in which sizes are numbers or have a unit: "16M"."""
-        size = str(policy["limits"]["result"])
-        unit = 1024 ** ("KMGT".find(size[-1]) + 1)
-        return cls(_values.Hinted(classes), int(size.rstrip("KMGT")) * unit)
+        size = size_of(str(policy["limits"]["result"])) or 0
+        return cls(_values.Hinted(classes), int(size))
 
 
 class _Short(reprlib.Repr):
