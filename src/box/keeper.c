@@ -53,7 +53,7 @@ static int keep(void *argument)
 /* It is a child that no wait finds which does not ask for such. */
 int box_start_keeper(struct child *child)
 {
-        static _Alignas(16) char stack[1024];
+        static _Alignas(16) char stack[4096];
         static _Atomic uint32_t word;
         pid_t pid = clone(keep, stack + sizeof(stack), CLONE_VM, &word);
         int r;

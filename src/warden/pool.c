@@ -18,26 +18,62 @@
 
 static void hear(struct watch *watch, uint32_t events);
 
+/* No longer among those for whom the nursery is to be asked. */
+static void end_birth(struct pool *pool)
+{
+        if (pool->unborn >= 0)
+                TAILQ_REMOVE(&pool->pools->births, pool, birth);
+        pool->unborn = base_close(pool->unborn);
+}
+
+/* Ask for the makers that nobody has asked for yet. Many may be wanted at once, each with a policy
+ * of its own; the warden does not wait until the nursery has forked them. Returns why the one of
+ * `asking` cannot be had; that of another shows as its death. */
+static int bear(struct pools *pools, const struct pool *asking)
+{
+        struct pool *pool;
+        int r = 0, refused = 0;
+
+        while (r != -EAGAIN && (pool = TAILQ_FIRST(&pools->births))) {
+                struct wire_policy policy = pool->wanted;
+
+                /* Inits are copies of their maker. */
+                policy.program = (struct wire_program){ .forks = policy.program.forks };
+                r = nursery_ask(pools->nursery.fd, &policy, pool->unborn);
+                if (r != -EAGAIN)
+                        end_birth(pool);
+                if (r != -EAGAIN && pool == asking)
+                        refused = r;
+        }
+        if (pools->nursery.events)
+                (void)loop_watch(pools->loop, &pools->nursery,
+                                 TAILQ_EMPTY(&pools->births) ? EPOLLIN : EPOLLIN | EPOLLOUT);
+        return refused;
+}
+
+void pools_bear(struct pools *pools)
+{
+        (void)bear(pools, NULL);
+}
+
 static int open_maker(struct pool *pool, cbx_error *error)
 {
-        struct wire_policy policy = pool->wanted;
         int pair[2], r;
 
-        /* Inits are copies of their maker. */
-        policy.program = (struct wire_program){ .forks = policy.program.forks };
         r = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0 ? -errno : 0;
         if (r == 0) {
-                r = nursery_ask(pool->pools->nursery, &policy, pair[1]);
-                base_close(pair[1]);
-                if (r < 0)
-                        base_close(pair[0]);
-        }
-        if (r == 0) {
                 pool->maker = (struct watch){ .fd = pair[0], .ready = hear, .owner = pool };
+                pool->unborn = pair[1];
                 pool->proven = false;
+                TAILQ_INSERT_TAIL(&pool->pools->births, pool, birth);
                 r = loop_watch(pool->pools->loop, &pool->maker, EPOLLIN);
-                if (r < 0) /* one that is not heard would be waited for, for ever */
+                if (r == 0)
+                        r = bear(pool->pools, pool);
+                if (r < 0) { /* one that is not heard would be waited for, for ever */
+                        loop_unwatch(pool->pools->loop, &pool->maker);
                         pool->maker.fd = base_close(pool->maker.fd);
+                        end_birth(pool);
+                }
         }
         if (r < 0)
                 return error_set(error, r, "", "cannot start a maker of boxes: %s", strerror(-r));
@@ -50,6 +86,7 @@ void pool_close_maker(struct pool *pool)
 
         loop_unwatch(pool->pools->loop, &pool->maker);
         pool->maker.fd = base_close(pool->maker.fd);
+        end_birth(pool);
         while ((box = STAILQ_FIRST(&pool->asked))) {
                 STAILQ_REMOVE_HEAD(&pool->asked, link);
                 pool_box_drop(box);

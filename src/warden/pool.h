@@ -43,9 +43,10 @@ struct pool {
         uint64_t hash;
         struct wire_policy wanted; /* the same, read; points into the key */
         cbx_policy *policy;
-        struct watch maker;                   /* fd -1: there is none */
-        bool proven;                          /* this maker has made a box */
-        struct maker_plan *plan;              /* NULL: not known yet */
+        struct watch maker;      /* fd -1: there is none */
+        int unborn;              /* the end of one that the nursery has not taken yet */
+        bool proven;             /* this maker has made a box */
+        struct maker_plan *plan; /* NULL: not known yet */
         STAILQ_HEAD(, pool_box) boxes, asked; /* ready; asked of the maker */
         unsigned n_boxes, n_asked;
         TAILQ_HEAD(pool_takers, pool_taker) takers;
@@ -59,12 +60,13 @@ struct pool {
         unsigned taken;        /* since the last look */
         unsigned idle;         /* looks without a call */
         struct timer look, refill;
-        TAILQ_ENTRY(pool) link;
+        TAILQ_ENTRY(pool) link, birth;
 };
 
 struct pools {
         struct loop *loop;
-        int nursery;
+        struct watch nursery;
+        TAILQ_HEAD(, pool) births; /* whose maker the nursery has not taken yet, as it is busy */
         struct cgroup_parent cgroup;
         unsigned prepared_max;
         unsigned n_unused; /* pools that nobody refers to */
@@ -93,6 +95,9 @@ void pool_give_back(struct pool *pool, struct prepared *prepared, struct maker_p
 
 /* A call is over: a good time to make new boxes. */
 void pool_refill(struct pool *pool);
+
+/* The nursery takes what it is asked for again. */
+void pools_bear(struct pools *pools);
 
 /* Free pools that nobody has asked for in a while; between two rounds of the loop. */
 void pools_sweep(struct pools *pools);

@@ -68,6 +68,7 @@ int pool_open(struct pools *pools, const struct wire_policy *policy, cbx_error *
                                .hash = hash,
                                .policy = TAKE_PTR(parsed),
                                .maker = { .fd = -1 },
+                               .unborn = -1,
                                .look = { .expired = pool_look, .owner = pool },
                                .refill = { .expired = pool_refill_now, .owner = pool } };
         STAILQ_INIT(&pool->boxes);
@@ -129,5 +130,5 @@ void pools_close(struct pools *pools)
         }
         zygotes_sweep(pools);
         cgroup_parent_close(&pools->cgroup);
-        pools->nursery = base_close(pools->nursery);
+        pools->nursery.fd = base_close(pools->nursery.fd);
 }

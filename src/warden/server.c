@@ -346,12 +346,15 @@ static void signalled(struct watch *watch, uint32_t events)
 }
 
 /* Without a nursery no new policy can be served: better a new warden than half of one. */
-static void nursery_gone(struct watch *watch, uint32_t events)
+static void hear_nursery(struct watch *watch, uint32_t events)
 {
         struct server *server = watch->owner;
         cbx_error error = CBX_ERROR_INIT;
 
-        (void)events;
+        if (events == EPOLLOUT) {
+                pools_bear(&server->pools);
+                return;
+        }
         loop_unwatch(&server->loop, watch);
         error_set(&error, -EPIPE, "nursery", "a process of the warden has died");
         error_hint(&error, "%s",
@@ -417,11 +420,13 @@ static int open_server(struct server *server, const struct server_options *optio
         int r;
 
         server->options = *options;
-        server->pools = (struct pools){ .loop = &server->loop,
-                                        .nursery = -1,
-                                        .cgroup = CGROUP_PARENT_INIT,
-                                        .prepared_max = options->prepared };
+        server->pools =
+                (struct pools){ .loop = &server->loop,
+                                .nursery = { .fd = -1, .ready = hear_nursery, .owner = server },
+                                .cgroup = CGROUP_PARENT_INIT,
+                                .prepared_max = options->prepared };
         TAILQ_INIT(&server->pools.list);
+        TAILQ_INIT(&server->pools.births);
         STAILQ_INIT(&server->pools.dead);
         TAILQ_INIT(&server->clients);
         TAILQ_INIT(&server->dead);
@@ -434,18 +439,15 @@ static int open_server(struct server *server, const struct server_options *optio
         (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
         cgroup_parent_open(&server->pools.cgroup); /* moves this process: before it has children */
         server->running_max = raise_descriptors(); /* for those who make boxes as well */
-        r = nursery_open(self, &server->pools.nursery);
+        r = nursery_open(self, &server->pools.nursery.fd);
         if (r == 0)
                 r = loop_open(&server->loop);
         if (r < 0)
                 return r;
         server->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
-        server->nursery = (struct watch){ .fd = server->pools.nursery,
-                                          .ready = nursery_gone,
-                                          .owner = server };
         server->listener =
                 (struct watch){ .fd = options->listener, .ready = accept_client, .owner = server };
-        r = loop_watch(&server->loop, &server->nursery, EPOLLIN);
+        r = loop_watch(&server->loop, &server->pools.nursery, EPOLLIN);
         if (r == 0)
                 r = watch_signals(server);
         if (r == 0 && options->listener >= 0)

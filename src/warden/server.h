@@ -101,7 +101,7 @@ struct server {
         struct server_options options;
         struct loop loop;
         struct pools pools;
-        struct watch listener, nursery, signals;
+        struct watch listener, signals;
         struct wire_room room;
         TAILQ_HEAD(, client) clients; /* the next to be served first */
         struct jobs dead;             /* to be freed between two rounds of the loop */

@@ -276,3 +276,16 @@ def test_o13_a_box_costs_the_same_from_a_large_agent():
     ballast = bytearray(400 << 20)
     ballast[:: 4096] = b"x" * len(ballast[:: 4096])
     assert best() < small * 5
+
+
+def test_many_policies_at_once():
+    """More than the warden's processes can be told of before they have read the first."""
+
+    async def one(n):
+        policy = Policy(environment={"NUMBER": str(n), "MORE": "x" * 4000}, limits={"wall": 120})
+        return (await arun('echo "$NUMBER"', policy=policy)).stdout
+
+    async def main():
+        return await asyncio.gather(*[one(n) for n in range(200)])
+
+    assert asyncio.run(main()) == [f"{n}\n" for n in range(200)]
