@@ -134,7 +134,7 @@ int box_drop_privileges(struct child *child, bool init);  /* privileges.c */
 int box_keep_privileges(struct child *child);             /* test build */
 int box_open_ruleset(struct child *child, int *ret);      /* landlock.c: made by init */
 int box_restrict_files(struct child *child, int ruleset); /* entered by main */
-int box_start_keeper(struct child *child);                /* keeper.c: by main, before its filter */
+int box_start_holder(struct child *child);                /* holder.c: by main, before its filter */
 int box_load_filter(struct child *child);                 /* filter.c: sends the notifier to init */
 
 /* root.c, for the files that mount things into the new root. root_find opens the directory above a

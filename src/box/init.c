@@ -75,7 +75,7 @@ static void reap(struct child *child, int signals)
         while ((pid = (pid_t)syscall(SYS_wait4, -1, &status, __WALL | WNOHANG, NULL)) > 0)
                 note_status(child, pid, status);
         /* Whoever loses its parent becomes init's child: without children it is alone. */
-        child->alone = pid < 0 ? errno == ECHILD : child->main < 0 && keeper_is_alone(child);
+        child->alone = pid < 0 ? errno == ECHILD : child->main < 0 && holder_is_alone(child);
 }
 
 int box_start_main(struct child *child)

@@ -15,10 +15,10 @@ void notify_trace(struct box_page *page, enum box_trace_kind kind, const char *t
 #define LOOK_USUAL (25 * NSEC_PER_MSEC)
 enum box_verdict watch_tree(struct child *child, uint64_t now, uint64_t *ret_next); /* watch.c */
 
-/* Is it the only other process of the box? And, of any process: is it the keeper of a memory that
- * main has as well, so that it is not to be counted? (keeper.c) */
-bool keeper_is_alone(const struct child *child);
-bool keeper_shares(const struct child *child, pid_t pid);
+/* Is it the only other process of the box? And, of any process: is it the holder of a memory that
+ * main has as well, so that it is not to be counted? (holder.c) */
+bool holder_is_alone(const struct child *child);
+bool holder_shares(const struct child *child, pid_t pid);
 
 /* What tells whether a tree has changed since a look (still.c): taken before it and as the
  * processes are looked at, asked afterwards. */

@@ -137,7 +137,7 @@ static int enter(struct child *child)
                                         : box_keep_privileges(child);
         box_hurry(child);
         if (r == 0 && child->forked)
-                r = box_start_keeper(child);
+                r = box_start_holder(child);
         if (r == 0 && box_fence(FENCE_SYSCALLS))
                 r = box_load_filter(child);
         /* Afterwards: the filter's notifier travels to init, and the kernel bounds what is in

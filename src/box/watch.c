@@ -231,7 +231,7 @@ static void look_at_processes(struct child *child, struct tree *tree, enum depth
 
                         at += entry->length;
                         pid = (pid_t)number(&name); /* 0: something else than a process */
-                        if (pid <= 1 || keeper_shares(child, pid))
+                        if (pid <= 1 || holder_shares(child, pid))
                                 continue;
                         process = openat(child->proc, entry->name, O_PATH | O_CLOEXEC);
                         if (depth == QUICK)

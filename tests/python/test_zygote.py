@@ -67,7 +67,7 @@ def test_a_call_is_a_process_of_its_own_in_a_box_of_its_own(load):
     assert first == {**second, "tmp": first["tmp"]}
     # It was loaded elsewhere: the zygote is another process, in another pid namespace.
     assert first["loaded_by"] == 2 and first["pid"] == 3 and first["parent"] == 1
-    assert first["processes"] == [1, 3, 4]  # init, itself, and who keeps its memory
+    assert first["processes"] == [1, 3, 4]  # init, itself, and who holds its memory
     assert set(first["capabilities"]) == {"0" * 16}
     assert first["filtered"] == "2" and first["new_privileges"] == "1"
     assert first["descriptors"][:4] == [0, 1, 2, 3] and len(first["descriptors"]) == 5  # one to look
@@ -197,7 +197,7 @@ ATTACKS = """
         return found
     def _everyone():
         for pid in range(2, 400):
-            if pid not in (os.getpid(), 4):  # who keeps its memory is of no use to anyone else
+            if pid not in (os.getpid(), 4):  # who holds its memory is of no use to anyone else
                 try:
                     os.kill(pid, signal.SIGKILL)
                     return pid
@@ -311,11 +311,11 @@ def test_limits_hold_for_each_call(load):
     assert tighter.report.reason == "memory"
 
 
-# ---- Who keeps its memory (box/keeper.c) ----
+# ---- Who holds its memory (box/holder.c) ----
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="what it is made to run is x86-64 code")
-def test_who_keeps_the_memory_of_a_call_can_do_nothing(load):
+def test_who_holds_the_memory_of_a_call_can_do_nothing(load):
     box = load(
         """
         import ctypes, mmap, os, time
@@ -338,7 +338,7 @@ def test_who_keeps_the_memory_of_a_call_can_do_nothing(load):
                 if near and line.split()[1] == "rw-p":
                     found.append([int(at, 16) for at in line.split()[0].split("-")])
             return found
-        def take_over(keeper: int) -> dict:
+        def take_over(holder: int) -> dict:
             pages = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
             pages.write(CODE.ljust(256) + CALL)
             code = ctypes.addressof(ctypes.c_char.from_buffer(pages))
@@ -351,13 +351,13 @@ def test_who_keeps_the_memory_of_a_call_can_do_nothing(load):
             ctypes.memmove(after, b"\\x48\\xb8" + code.to_bytes(8, "little") + b"\\xff\\xe0", 12)
             woken = sum(call(FUTEX, at, 1, 1) for begin, end in parts() for at in range(begin, end, 4))
             deadline = time.monotonic() + 10
-            state = lambda: open(f"/proc/{keeper}/stat").read().split()[2]
+            state = lambda: open(f"/proc/{holder}/stat").read().split()[2]
             while state() not in "ZX" and time.monotonic() < deadline:
                 time.sleep(0.01)
             return {"woken": woken, "made": os.path.exists("/tmp/taken"), "state": state()}
         """
     )
-    assert get(box, "take_over", keeper=4) == {"woken": 1, "made": False, "state": "Z"}
+    assert get(box, "take_over", holder=4) == {"woken": 1, "made": False, "state": "Z"}
 
 
 def test_memory_is_counted_once_and_none_is_forgotten(load):

@@ -5,7 +5,7 @@
  * its end is a matter of microseconds, and what it used is given back when the call has been
  * answered and the box ends.
  *
- * What runs in main can write to the keeper's stack. So the keeper has no descriptor, and may make
+ * What runs in main can write to the holder's stack. So the holder has no descriptor, and may make
  * no system call but to wait: whatever it is made to do, nobody notices.
  */
 #include <fcntl.h>
@@ -20,9 +20,9 @@
 
 #include "box/init.h"
 
-enum { ABSENT, KEEPING, FAILED };
+enum { ABSENT, HOLDING, FAILED };
 
-/* The zygote's own filter holds as well: it lets no calls of another architecture pass. */
+/* The zygote's own filter is there as well: it lets no calls of another architecture pass. */
 static const struct sock_filter waits_only[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_futex, 0, 3),
@@ -32,7 +32,7 @@ static const struct sock_filter waits_only[] = {
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 };
 
-static int keep(void *argument)
+static int hold(void *argument)
 {
         struct sock_fprog program = { ARRAY_SIZE(waits_only), (struct sock_filter *)waits_only };
         _Atomic uint32_t *word = argument;
@@ -43,49 +43,49 @@ static int keep(void *argument)
                 syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0);
                 syscall(SYS_exit_group, 0);
         }
-        atomic_store(word, KEEPING);
+        atomic_store(word, HOLDING);
         syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0);
-        while (atomic_load(word) == KEEPING)
-                syscall(SYS_futex, word, FUTEX_WAIT, KEEPING, NULL, NULL, 0);
+        while (atomic_load(word) == HOLDING)
+                syscall(SYS_futex, word, FUTEX_WAIT, HOLDING, NULL, NULL, 0);
         return 0; /* to be killed */
 }
 
 /* It is a child that no wait finds which does not ask for such. */
-int box_start_keeper(struct child *child)
+int box_start_holder(struct child *child)
 {
         static _Alignas(16) char stack[4096];
         static _Atomic uint32_t word;
-        pid_t pid = clone(keep, stack + sizeof(stack), CLONE_VM, &word);
+        pid_t pid = clone(hold, stack + sizeof(stack), CLONE_VM, &word);
         int r;
 
         if (pid < 0)
-                return step_failed(child, "keep the memory of the main process", NULL, errno);
+                return step_failed(child, "hold the memory of the main process", NULL, errno);
         r = box_await_word(child, &word);
-        if (r == 0 && atomic_load(&word) != KEEPING)
-                r = step_failed(child, "keep the memory of the main process", NULL, EPERM);
+        if (r == 0 && atomic_load(&word) != HOLDING)
+                r = step_failed(child, "hold the memory of the main process", NULL, EPERM);
         if (r == 0)
-                child->page->keeper = pid;
+                child->page->holder = pid;
         return r;
 }
 
-bool keeper_is_alone(const struct child *child)
+bool holder_is_alone(const struct child *child)
 {
         _cleanup_fd_ int fd = -1;
         char found[64], expected[64];
         ssize_t n;
 
-        if (child->page->keeper <= 0)
+        if (child->page->holder <= 0)
                 return false;
         /* In this list nobody is missing: only init takes anyone from it, and who comes to it later
          * has had a parent in it. */
         fd = openat(child->proc, "1/task/1/children", O_RDONLY | O_CLOEXEC);
         n = fd < 0 ? -1 : read(fd, found, sizeof(found));
-        text_copy(text_number(expected, (uint64_t)child->page->keeper), 2, " ");
+        text_copy(text_number(expected, (uint64_t)child->page->holder), 2, " ");
         return n > 0 && (size_t)n == strlen(expected) && memcmp(found, expected, (size_t)n) == 0;
 }
 
-bool keeper_shares(const struct child *child, pid_t pid)
+bool holder_shares(const struct child *child, pid_t pid)
 {
-        return pid == child->page->keeper &&
+        return pid == child->page->holder &&
                syscall(SYS_kcmp, pid, child->main, KCMP_VM, 0UL, 0UL) == 0;
 }
