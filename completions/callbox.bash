@@ -6,7 +6,8 @@ _callbox_guarantees='tree-kill files network syscalls privileges environment mem
 
 _callbox_policy_options='--workspace --read --write --hide --tmpfs --protect --unprotect --no-system
         --net --env --timeout --cpu --memory --processes --file-size --open-files --tmp-size --output
-        --capture --allow-syscall --deny-syscall --on-denied --policy --require --best-effort --help'
+        --capture --allow-syscall --deny-syscall --on-denied --policy --require --best-effort --box
+        --help'
 
 _callbox_run_options='--cwd --stdin --spec --warden --tty -t --json --report --explain --quiet -q --sanitize'
 
@@ -30,7 +31,7 @@ _callbox_takes_value()
         --workspace | --read | --write | --hide | --tmpfs | --protect | --unprotect | --net | --env | \
                 --timeout | --cpu | --memory | --processes | --file-size | --open-files | \
                 --tmp-size | --output | --capture | --allow-syscall | --deny-syscall | \
-                --on-denied | --policy | --require | --cwd | --stdin | --spec | --warden | --report | \
+                --on-denied | --policy | --require | --box | --cwd | --stdin | --spec | --warden | --report | \
                 --tools | --policies | --grace | --http | --token-file | --allow-host | --allow-origin | \
                 --body | --audit)
                 return 0
@@ -58,6 +59,9 @@ _callbox_value()
                 ;;
         --net)
                 _callbox_offer -W 'none loopback host'
+                ;;
+        --box)
+                _callbox_offer -W 'auto namespaces landlock'
                 ;;
         --env)
                 _callbox_offer -A export

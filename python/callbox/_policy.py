@@ -53,7 +53,7 @@ class Policy:
     network         "none", "loopback" or "host"
     environment     names to pass on, or a dict of values (None: passed on)
     limits          as in callbox-policy(5): {"wall": 10, "memory": "256M"}
-    others          the other keys of callbox-policy(5): system, syscalls, require, best_effort
+    others          the other keys of callbox-policy(5): box, system, syscalls, require, best_effort
     """
 
     __slots__ = ("_native", "_json")

@@ -17,6 +17,8 @@
 
 #include "box/enter.h"
 #include "box/mapping.h"
+#include "box/scratch.h"
+#include "policy/host.h"
 
 /* ---- Trees that a privileged warden hands in ---- */
 
@@ -74,7 +76,7 @@ static int trees_open(struct trees *trees, const struct plan *plan, cbx_error *e
                 int fd, r;
 
                 trees->fds[trees->n++] = -1;
-                if (step->kind != PLAN_TREE || !step->where || !plan->privileged)
+                if (step->kind != PLAN_TREE || !step->where || !plan->privileged || plan->caged)
                         continue;
                 fd = (int)syscall(SYS_open_tree, step->fd, "",
                                   OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE |
@@ -109,29 +111,6 @@ static uint64_t namespace_flags(void)
         return flags;
 }
 
-/* The reasons for which a kernel refuses new namespaces, and what to do about each. */
-static int namespaces_refused(int code, cbx_error *error)
-{
-        error_set(error, -code, "namespaces", "the kernel refuses new namespaces: %s",
-                  strerror(code));
-        if (code == ENOSPC)
-                error_hint(error, "raise the sysctl user.max_user_namespaces; "
-                                  "`callbox doctor` shows what this host allows");
-        else if (code == EPERM)
-                error_hint(error,
-                           "allow unprivileged user namespaces (sysctl "
-                           "kernel.unprivileged_userns_clone=1, or "
-                           "kernel.apparmor_restrict_unprivileged_userns=0, or run the "
-                           "container with a profile that permits them); see `callbox doctor`");
-        else if (code == ENOSYS)
-                error_hint(error, "something that callbox runs in answers clone3 so, a container's "
-                                  "seccomp profile or another box; run it outside, or with a "
-                                  "profile that permits clone3");
-        else if (code == EAGAIN)
-                error_hint(error, "the caller's limit on processes is reached (ulimit -u)");
-        return -code;
-}
-
 /* Is there a processor to spare? /proc/loadavg tells how many tasks want one right now. */
 static void look_at_processors(struct child *child)
 {
@@ -149,7 +128,7 @@ static void look_at_processors(struct child *child)
 }
 
 /* Clone init with all signals blocked: none may arrive between clone and exec. */
-static pid_t clone_init(int cgroup, int *ret_pidfd)
+static pid_t clone_init(const struct plan *plan, int cgroup, int *ret_pidfd)
 {
         struct clone_args args = {
                 .flags = namespace_flags() | CLONE_PIDFD,
@@ -157,6 +136,9 @@ static pid_t clone_init(int cgroup, int *ret_pidfd)
                 .exit_signal = SIGCHLD,
         };
 
+        /* Hosts that refuse namespaces may refuse clone3 as well. */
+        if (plan->caged)
+                return (pid_t)syscall(SYS_clone, CLONE_PIDFD | SIGCHLD, NULL, ret_pidfd, NULL, 0UL);
         if (cgroup >= 0) {
                 args.flags |= CLONE_INTO_CGROUP;
                 args.cgroup = (uint64_t)cgroup;
@@ -210,6 +192,10 @@ int box_make(const struct plan *plan, const struct box_ends *ends, pid_t *ret_pi
                                 .notifier = -1,
                                 .pair = { -1, -1 },
                                 .main = -1,
+                                .keeper = -1,
+                                .scratch = -1,
+                                .terminal = { -1, -1 },
+                                .cgroup = ends->cgroup,
                                 .unhurried = ends->unhurried,
                                 .used = ends->used,
                                 .zygote = ends->zygote };
@@ -218,7 +204,9 @@ int box_make(const struct plan *plan, const struct box_ends *ends, pid_t *ret_pi
 
         sigfillset(&all);
         sigprocmask(SIG_SETMASK, &all, &before);
-        pid = clone_init(ends->cgroup, &pidfd);
+        pid = clone_init(plan, ends->cgroup, &pidfd);
+        if (pid == 0 && plan->caged)
+                box_keep(&child);
         if (pid == 0)
                 box_enter(&child);
         r = pid < 0 ? -errno : 0;
@@ -226,9 +214,11 @@ int box_make(const struct plan *plan, const struct box_ends *ends, pid_t *ret_pi
                 box_place(&child, pid, &ends->page->init_placed);
         sigprocmask(SIG_SETMASK, &before, NULL);
         if (r < 0)
-                return namespaces_refused(-r, error);
+                return host_explain_refusal(-r, error);
         *ret_pid = pid;
         *ret_pidfd = pidfd;
+        if (plan->caged)
+                return 0;
         return write_maps(plan, pid, ids_out, error);
 }
 
@@ -244,6 +234,9 @@ int box_open(struct box *box, const struct plan *plan, int page, struct box_ends
                 return error_oom(error);
         }
         box->page->self = ends->page = box->page;
+        if (plan->caged && scratch_name(box->page->scratch, sizeof(box->page->scratch)) < 0)
+                return error_set(error, -errno, "", "cannot get random numbers: %s",
+                                 strerror(errno));
         if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
                 return error_set(error, -errno, "", "cannot make a socket: %s", strerror(errno));
         box->control = pair[0];
@@ -260,6 +253,8 @@ int box_prepare(const struct plan *plan, int cgroup, struct box *box, cbx_error 
         struct box_ends ends = BOX_ENDS_INIT;
         int r;
 
+        if (plan->caged)
+                scratch_sweep();
         ends.cgroup = cgroup;
         ends.warden = (int)syscall(SYS_pidfd_open, getpid(), 0);
         if (ends.warden < 0)
@@ -336,9 +331,16 @@ static int fill_environment(struct box *box, const struct box_spec *spec, char *
                          : spec->result ? (char *)"CALLBOX_RESULT_FD=3"
                                         : NULL,
                          NULL };
+        char home[sizeof(box->page->scratch) + 8], tmpdir[sizeof(home) + 8];
+        char *of_box[] = { home, tmpdir, NULL };
         size_t n = 0;
         int r = 0;
 
+        snprintf(home, sizeof(home), "HOME=%s", box->page->scratch);
+        snprintf(tmpdir, sizeof(tmpdir), "TMPDIR=%s", box->page->scratch);
+        for (char **own = of_box; r == 0 && box->plan->caged && *own; own++)
+                if (!named_in(*own, plan) && !named_in(*own, call))
+                        r = block_add_strings(box->page, array, &n, (char *[]){ *own, NULL });
         for (; r == 0 && plan && *plan; plan++)
                 if (!named_in(*plan, spec->environment) && !named_in(*plan, ours))
                         r = block_add_strings(box->page, array, &n, (char *[]){ *plan, NULL });
@@ -353,11 +355,13 @@ static int fill_block(struct box *box, const struct box_spec *spec)
 {
         struct box_page *page = box->page;
         size_t n = 0, n_variables = count_strings(box->plan->environment) +
-                                    count_strings(spec->environment) + 1;
+                                    count_strings(spec->environment) + 3;
         const char *directory = spec->directory ? spec->directory : box->plan->start_directory;
         char **argv, **environment, *place;
         int r;
 
+        if (!*directory) /* of no place that a policy names */
+                directory = page->scratch;
         page->block_used = 0;
         argv = (char **)block_add(page, NULL, (count_strings(spec->argv) + 1) * sizeof(char *),
                                   sizeof(char *));
@@ -378,7 +382,7 @@ static void fill_rlimits(struct box *box, const struct box_spec *spec)
 {
         struct box_page *page = box->page;
         struct plan_rlimit wanted[PLAN_RLIMITS_MAX];
-        size_t n = plan_rlimits(&spec->limits, wanted);
+        size_t n = plan_rlimits(&spec->limits, box->plan->caged, wanted);
         size_t filled = 0; /* counted here: others may write to the page */
 
         for (size_t i = 0; i < n; i++) {
@@ -460,11 +464,14 @@ void box_signal(struct box *box, int signal)
 
 void box_kill(struct box *box)
 {
+        /* Without namespaces it is the keeper, who has to end what is below it first (keep.c). */
+        int signal = box->plan && box->plan->caged ? SIGTERM : SIGKILL;
+
         /* By pid where that fails: a child is not reaped before box_free, so it is still init's
          * own. A box that a maker made is not this process's child. */
-        if (box->pidfd >= 0 && syscall(SYS_pidfd_send_signal, box->pidfd, SIGKILL, NULL, 0) < 0 &&
+        if (box->pidfd >= 0 && syscall(SYS_pidfd_send_signal, box->pidfd, signal, NULL, 0) < 0 &&
             box->pid > 0)
-                (void)kill(box->pid, SIGKILL);
+                (void)kill(box->pid, signal);
 }
 
 void box_free(struct box *box)

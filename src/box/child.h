@@ -30,6 +30,12 @@ struct place {
 
 #define BOX_DEVICES_MAX 8
 
+/* The secure bits of a process that has no privileges. */
+#define BOX_SECUREBITS                                                                             \
+        (SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |                           \
+         SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE |   \
+         SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED)
+
 /* What the child holds on its way. */
 struct child {
         const struct plan *plan;
@@ -48,6 +54,13 @@ struct child {
         int pair[2];                  /* between init and main: carries the notifier */
         int notifier;                 /* init: refused calls arrive here */
         pid_t main;                   /* init: main's pid */
+        /* Without namespaces: */
+        pid_t init, keeper_pid; /* in the keeper, above init */
+        int keeper;             /* init: pidfd of the keeper; readable when it is gone */
+        int scratch;            /* the box's own directory, in place of a /tmp (scratch.h) */
+        int cgroup;             /* for init to enter; -1: none */
+        int terminal[2];        /* main: opened before its fences are up */
+        bool scoped;            /* Landlock lets this process signal those below it alone */
         bool alone;                   /* init: nobody else is left */
         bool still;                   /* init: the last look found nothing new */
         bool unhurried;               /* prepared with nobody waiting for it */
@@ -116,7 +129,8 @@ static inline int step_failed(struct child *child, const char *step, const char 
         return -error;
 }
 
-int box_begin(struct child *child); /* identity.c */
+int box_open_host_proc(struct child *child); /* identity.c */
+int box_begin(struct child *child);
 int box_enter_identity(struct child *child);
 int box_become_identity(struct child *child);
 int box_copy_mounts(struct child *child);  /* root.c: what of the host will be shown */
@@ -132,6 +146,7 @@ int box_join_network(struct child *child);
 int box_set_limits(struct child *child, const struct plan_rlimit *limits, size_t n);
 int box_drop_privileges(struct child *child, bool init);  /* privileges.c */
 int box_keep_privileges(struct child *child);             /* test build */
+int box_scope_signals(struct child *child);               /* cage.c */
 int box_open_ruleset(struct child *child, int *ret);      /* landlock.c: made by init */
 int box_restrict_files(struct child *child, int ruleset); /* entered by main */
 int box_start_holder(struct child *child);                /* holder.c: by main, before its filter */

@@ -6,5 +6,7 @@
 #include "box/child.h"
 
 _Noreturn void box_enter(struct child *child);
+_Noreturn void box_keep(struct child *child);       /* keep.c: without namespaces, above init ... */
+_Noreturn void box_enter_cage(struct child *child); /* cage.c: ... and init */
 
 #endif

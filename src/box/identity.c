@@ -15,22 +15,32 @@ static int offer_to_oom_killer(struct child *child)
 {
         _cleanup_fd_ int fd = openat(child->host_proc, "self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 
-        if (fd < 0 || write(fd, "800", 3) != 3)
+        if ((fd < 0 || write(fd, "800", 3) != 3) && !child->plan->caged) /* some containers' /proc */
                 return step_failed(child, "offer the box to the OOM killer", NULL, errno);
+        return 0;
+}
+
+int box_open_host_proc(struct child *child)
+{
+        child->host_proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (child->host_proc < 0)
+                return step_failed(child, "open", "/proc", errno);
+        if (child->plan->caged)
+                child->proc = child->host_proc; /* there will be no other */
         return 0;
 }
 
 /* What is done while this process is still the caller. */
 int box_begin(struct child *child)
 {
+        int r;
+
         /* A caller may let the kernel reap for it: init has to see its children end. */
         signal_default(SIGCHLD);
         if (child->plan->wipe)
                 memset(child->plan->wipe, 0, child->plan->wipe_length);
-        child->host_proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
-        if (child->host_proc < 0)
-                return step_failed(child, "open", "/proc", errno);
-        return offer_to_oom_killer(child);
+        r = box_open_host_proc(child);
+        return r < 0 ? r : offer_to_oom_killer(child);
 }
 
 /* Become the box's id. Until here a root's child still is host root, without any capability

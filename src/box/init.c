@@ -15,6 +15,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "box/tree.h"
+
 static void tell(struct child *child, char message)
 {
         ssize_t n;
@@ -43,11 +45,13 @@ static _Noreturn void end(struct child *child, enum box_verdict verdict)
         pid_t pid;
 
         child->page->verdict = verdict;
-        if (getpid() == 1 && box_fence(FENCE_TREE_KILL) && !child->alone)
+        if (child->plan->caged && box_fence(FENCE_TREE_KILL))
+                tree_end(child, note_status);
+        else if (getpid() == 1 && box_fence(FENCE_TREE_KILL) && !child->alone)
                 kill(-1, SIGKILL);
         else if (child->main > 0)
                 kill(child->main, SIGKILL);
-        if (box_fence(FENCE_TREE_KILL) && !child->alone)
+        if (box_fence(FENCE_TREE_KILL) && !child->alone && !child->plan->caged)
                 while ((pid = (pid_t)syscall(SYS_wait4, -1, &status, __WALL, NULL)) > 0 ||
                        errno == EINTR)
                         note_status(child, pid, status);
@@ -90,15 +94,16 @@ int box_start_main(struct child *child)
         return 0;
 }
 
-/* The loop. Everything that can happen to a box is one of these four descriptors or the time. */
+/* The loop. Everything that can happen to a box is one of these descriptors or the time. */
 static _Noreturn void live(struct child *child, int signals)
 {
-        enum { SIGNALS, NOTIFIER, WARDEN, CONTROL, N_WATCHED };
+        enum { SIGNALS, NOTIFIER, WARDEN, CONTROL, KEEPER, N_WATCHED };
         struct pollfd fds[N_WATCHED] = {
                 [SIGNALS] = { .fd = signals, .events = POLLIN },
                 [NOTIFIER] = { .fd = child->notifier, .events = POLLIN },
                 [WARDEN] = { .fd = child->warden, .events = POLLIN },
                 [CONTROL] = { .fd = child->control, .events = POLLIN },
+                [KEEPER] = { .fd = child->keeper, .events = POLLIN },
         };
         enum box_verdict verdict = BOX_OK;
         bool watching = false; /* from when the warden asks for it ... */
@@ -123,6 +128,10 @@ static _Noreturn void live(struct child *child, int signals)
                         if (errno == EINTR)
                                 continue;
                         syscall(SYS_exit_group, 1); /* the warden sees that init has failed */
+                }
+                if (fds[KEEPER].revents) { /* nobody is left to do it */
+                        tree_end(child, NULL);
+                        syscall(SYS_exit_group, 1);
                 }
                 if (fds[WARDEN].revents ||
                     (fds[CONTROL].revents && recv(child->control, order, 2, 0) <= 0))
@@ -149,7 +158,9 @@ static _Noreturn void live(struct child *child, int signals)
 static int settle(struct child *child, int *ret_signals)
 {
         uint64_t mask = 1ULL << (SIGCHLD - 1);
-        int r = box_fence(FENCE_PRIVILEGES) ? box_drop_privileges(child, true) : 0;
+        int r = box_fence(FENCE_PRIVILEGES) && !child->plan->caged
+                        ? box_drop_privileges(child, true)
+                        : 0;
 
         if (r < 0)
                 return r;
@@ -158,8 +169,8 @@ static int settle(struct child *child, int *ret_signals)
                 return step_failed(child, "watch for signals", NULL, errno);
         r = descriptor_keep(0,
                             (int[]){ child->control, child->warden, child->pair[0], child->proc,
-                                     *ret_signals },
-                            5);
+                                     child->keeper, *ret_signals },
+                            6);
         return r < 0 ? step_failed(child, "close descriptors", NULL, -r) : 0;
 }
 
@@ -201,7 +212,7 @@ _Noreturn void box_init(struct child *child)
 {
         int signals = -1, r;
 
-        r = box_join_network(child);
+        r = child->plan->caged ? 0 : box_join_network(child);
         if (r == 0)
                 r = settle(child, &signals);
         if (r == 0)

@@ -17,21 +17,11 @@
          LL_FS_REFER)
 #define USE_DEVICE (CHANGE_FILE | LL_FS_IOCTL_DEV)
 
-static uint64_t known(int abi, uint64_t access)
-{
-        if (abi < 5)
-                access &= ~LL_FS_IOCTL_DEV;
-        if (abi < 3)
-                access &= ~LL_FS_TRUNCATE;
-        if (abi < 2)
-                access &= ~LL_FS_REFER;
-        return access;
-}
-
 static int allow(struct child *child, int ruleset, const char *path, uint64_t access)
 {
-        struct ll_path_beneath_attr rule = { .allowed_access =
-                                                     known(child->plan->landlock_abi, access) };
+        struct ll_path_beneath_attr rule = {
+                .allowed_access = landlock_known(child->plan->landlock_abi, access)
+        };
         _cleanup_fd_ int fd = open(path, O_PATH | O_CLOEXEC);
 
         if (fd < 0)
@@ -58,33 +48,30 @@ static int allow_writable(struct child *child, int ruleset)
         return r;
 }
 
-/* Where the kernel has it. A zygote goes without: nothing can be mounted in a Landlock domain, nor
+/* Where the kernel has it; of main in a box without namespaces, from where it keeps signals. A zygote
+ * goes without: nothing can be mounted in a Landlock domain, nor
  * in what is forked from it. */
 static bool is_wanted(const struct child *child)
 {
-        return child->plan->landlock_abi > 0 && !child->zygote && box_fence(FENCE_LANDLOCK) &&
+        return child->plan->landlock_abi >= (child->plan->caged ? 6 : 1) && !child->zygote && box_fence(FENCE_LANDLOCK) &&
                box_fence(FENCE_ROOT);
 }
 
 /* Made by init, which sees the finished root; -1 where there is to be none. */
 int box_open_ruleset(struct child *child, int *ret)
 {
-        int abi = child->plan->landlock_abi, r;
-        struct ll_ruleset_attr attr = {
-                .handled_access_fs = known(abi, CHANGE_DIRECTORY | LL_FS_IOCTL_DEV),
-                .scoped = abi >= 6 ? LL_SCOPE_ABSTRACT_UNIX_SOCKET | LL_SCOPE_SIGNAL : 0,
-        };
-        size_t size = abi >= 6   ? sizeof(attr)
-                      : abi >= 4 ? offsetof(struct ll_ruleset_attr, scoped)
-                                 : offsetof(struct ll_ruleset_attr, handled_access_net);
+        bool caged = child->plan->caged; /* init is in the domain of files already (cage.c) */
+        int r;
         _cleanup_fd_ int ruleset = -1;
 
         if (!is_wanted(child))
                 return 0;
-        ruleset = (int)syscall(SYS_landlock_create_ruleset, &attr, size, 0);
+        ruleset = landlock_create(child->plan->landlock_abi,
+                                  caged ? 0 : CHANGE_DIRECTORY | LL_FS_IOCTL_DEV,
+                                  LL_SCOPE_ABSTRACT_UNIX_SOCKET | LL_SCOPE_SIGNAL);
         if (ruleset < 0)
                 return step_failed(child, "make a Landlock ruleset", NULL, errno);
-        r = allow_writable(child, ruleset);
+        r = caged ? 0 : allow_writable(child, ruleset);
         if (r == 0)
                 *ret = TAKE_FD(ruleset);
         return r;

@@ -40,18 +40,28 @@ static int take_descriptors(struct child *child, const int *fds, int n)
 }
 
 /* A terminal of the box's own: the warden gets the master, the program the other end. */
-static int open_terminal(struct child *child, int *fds)
+static int make_terminal(struct child *child)
+{
+        int unlock = 0;
+
+        child->terminal[0] = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
+        if (child->terminal[0] < 0 || ioctl(child->terminal[0], TIOCSPTLCK, &unlock) < 0)
+                return step_failed(child, "make a terminal", NULL, errno);
+        child->terminal[1] = ioctl(child->terminal[0], TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+        if (child->terminal[1] < 0)
+                return step_failed(child, "open the terminal", NULL, errno);
+        return 0;
+}
+
+static int take_terminal(struct child *child, int *fds)
 {
         struct winsize size = { .ws_row = child->page->spec.rows,
                                 .ws_col = child->page->spec.columns };
-        _cleanup_fd_ int master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
-        int unlock = 0, slave;
+        int r = child->terminal[0] < 0 ? make_terminal(child) : 0;
+        int master = child->terminal[0], slave = child->terminal[1];
 
-        if (master < 0 || ioctl(master, TIOCSPTLCK, &unlock) < 0)
-                return step_failed(child, "make a terminal", NULL, errno);
-        slave = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
-        if (slave < 0)
-                return step_failed(child, "open the terminal", NULL, errno);
+        if (r < 0)
+                return r;
         if (size.ws_row && size.ws_col)
                 ioctl(master, TIOCSWINSZ, &size);
         if (descriptor_send(child->start, &master, 1) < 0)
@@ -114,7 +124,7 @@ static int enter_root(struct child *child)
                 return r;
         if (chdir("/") < 0 || stat("/", &st) < 0)
                 return step_failed(child, "enter the new root", NULL, errno);
-        if (box_fence(FENCE_ROOT) && st.st_dev != child->page->root_device)
+        if (box_fence(FENCE_ROOT) && !child->plan->caged && st.st_dev != child->page->root_device)
                 return step_failed(child, "see the host's root gone", NULL, EXDEV);
         return 0;
 }
@@ -123,18 +133,25 @@ static int enter_root(struct child *child)
  * what is left to do under the filter is what every program may do. */
 static int enter(struct child *child)
 {
-        int r = box_enter_network(child);
+        int r = 0;
 
-        if (r == 0)
-                r = box_await_word(child, &child->page->ids_written);
-        if (r == 0)
-                r = box_become_identity(child);
+        if (child->plan->caged) { /* init has done all that was forked with it (cage.c) */
+                if (child->plan->tty) /* of the host's terminals it will reach no other */
+                        r = make_terminal(child);
+        } else {
+                r = box_enter_network(child);
+                if (r == 0)
+                        r = box_await_word(child, &child->page->ids_written);
+                if (r == 0)
+                        r = box_become_identity(child);
+        }
         if (r < 0)
                 return r;
         if (box_fence(FENCE_SESSION) && setsid() < 0)
                 return step_failed(child, "start a session", NULL, errno);
-        r = box_fence(FENCE_PRIVILEGES) ? box_drop_privileges(child, false)
-                                        : box_keep_privileges(child);
+        if (!child->plan->caged)
+                r = box_fence(FENCE_PRIVILEGES) ? box_drop_privileges(child, false)
+                                                : box_keep_privileges(child);
         box_hurry(child);
         if (r == 0 && child->forked)
                 r = box_start_holder(child);
@@ -160,7 +177,7 @@ static int take_call(struct child *child)
                 return -EPIPE;
         r = 0;
         if (child->page->spec.tty)
-                r = open_terminal(child, fds);
+                r = take_terminal(child, fds);
         if (r == 0)
                 r = take_descriptors(child, fds,
                                      BOX_DESCRIPTORS - (child->page->spec.result ? 0 : 1));

@@ -76,6 +76,7 @@ struct box_page {
         uint64_t traces_lost;
         int landlock_abi;  /* what was really enforced */
         dev_t root_device; /* of the box's own root */
+        char scratch[96];  /* its directory, where that is one of the host's (scratch.h) */
         struct box_page
                 *self; /* where the box sees it: a maker maps it elsewhere than the warden */
         /* written by the warden before it says go; pointers are the box's */

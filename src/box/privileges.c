@@ -7,11 +7,6 @@
 
 #include "box/child.h"
 
-#define SECUREBITS                                                                                 \
-        (SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |                           \
-         SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE |   \
-         SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED)
-
 /* Init keeps the right to look at the memory of the box's processes: it adds it up (watch.c) and
  * reads the names in refused calls. It means nothing outside the box's user namespace. */
 #define KEPT_BY_INIT (1U << CAP_SYS_PTRACE)
@@ -25,7 +20,7 @@ int box_drop_privileges(struct child *child, bool init)
         if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
                 return step_failed(child, "forbid new privileges", NULL, errno);
         if (!init) {
-                if (prctl(PR_SET_SECUREBITS, SECUREBITS, 0, 0, 0) < 0)
+                if (prctl(PR_SET_SECUREBITS, BOX_SECUREBITS, 0, 0, 0) < 0)
                         return step_failed(child, "lock the secure bits", NULL, errno);
                 while (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0)
                         cap++;

@@ -16,6 +16,7 @@
 #include <sys/syscall.h>
 
 #include "box/init.h"
+#include "box/tree.h"
 
 #define LOOK_STILL (50 * NSEC_PER_MSEC) /* at a tree in which nothing happens, at least */
 #define LOOK_ASLEEP NSEC_PER_SEC        /* and at most */
@@ -216,28 +217,52 @@ static void look_at_process(struct tree *tree, int process, enum depth depth)
                 add_held(tree, process);
 }
 
+static void look_at_entry(struct child *child, struct tree *tree, const char *name, enum depth depth)
+{
+        _cleanup_fd_ int process = -1;
+        const char *at = name;
+        pid_t pid = (pid_t)number(&at);
+
+        if (holder_shares(child, pid))
+                return;
+        process = openat(child->proc, name, O_PATH | O_CLOEXEC);
+        if (depth == QUICK)
+                still_add(&tree->still, pid);
+        if (process >= 0)
+                look_at_process(tree, process, depth);
+}
+
+/* Without a pid namespace /proc shows the host's processes: look at those that descend from init. */
+static void look_at_descendants(struct child *child, struct tree *tree, enum depth depth)
+{
+        static pid_t pids[TREE_MAX];
+        size_t n = tree_list(child->proc, getpid(), pids, TREE_MAX);
+        char name[24];
+
+        for (size_t i = 0; i < n; i++) {
+                text_number(name, (uint64_t)pids[i]);
+                look_at_entry(child, tree, name, depth);
+        }
+}
+
 static void look_at_processes(struct child *child, struct tree *tree, enum depth depth)
 {
         char room[4096];
         _cleanup_fd_ int all = openat(child->proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         long n;
 
+        if (child->plan->caged) {
+                look_at_descendants(child, tree, depth);
+                return;
+        }
         while (all >= 0 && (n = syscall(SYS_getdents64, all, room, sizeof(room))) > 0)
                 for (long at = 0; at < n;) {
                         struct entry *entry = (struct entry *)(room + at);
-                        const char *name = entry->name;
-                        _cleanup_fd_ int process = -1;
-                        pid_t pid;
 
                         at += entry->length;
-                        pid = (pid_t)number(&name); /* 0: something else than a process */
-                        if (pid <= 1 || holder_shares(child, pid))
-                                continue;
-                        process = openat(child->proc, entry->name, O_PATH | O_CLOEXEC);
-                        if (depth == QUICK)
-                                still_add(&tree->still, pid);
-                        if (process >= 0)
-                                look_at_process(tree, process, depth);
+                        if (entry->name[0] >= '0' && entry->name[0] <= '9' &&
+                            strcmp(entry->name, "1") != 0)
+                                look_at_entry(child, tree, entry->name, depth);
                 }
 }
 
@@ -292,10 +317,11 @@ static uint64_t held_by_tmpfs(const char *path)
 
 static uint64_t held_by_files(struct child *child)
 {
-        uint64_t sum = held_by_tmpfs("/dev/shm") + held_by_system_v(child);
+        uint64_t sum;
 
-        if (!box_fence(FENCE_ROOT))
+        if (!box_fence(FENCE_ROOT) || child->plan->caged) /* all of that is the host's */
                 return 0;
+        sum = held_by_tmpfs("/dev/shm") + held_by_system_v(child);
         for (size_t i = 0; i < child->plan->n_steps; i++)
                 if (child->plan->steps[i].kind == PLAN_TMPFS)
                         sum += held_by_tmpfs(child->plan->steps[i].target);

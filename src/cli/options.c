@@ -17,7 +17,8 @@ const char options_help[] =
         "         --processes N (128)  --open-files N (1024)  --file-size SIZE (1G)\n"
         "         --tmp-size SIZE (64M)  --output SIZE  --capture SIZE (100K)\n"
         "Calls:   --allow-syscall NAME  --deny-syscall NAME  --on-denied errno|kill\n"
-        "Policy:  --policy FILE      --require GUARANTEE  --best-effort\n";
+        "Policy:  --policy FILE      --require GUARANTEE  --best-effort\n"
+        "         --box auto|namespaces|landlock      what the box is made of (auto)\n";
 
 enum kind {
         SET_TEXT,    /* text as it is; "none" becomes null where `none` says so */
@@ -45,6 +46,7 @@ static const struct option {
         { "--tmpfs", APPEND_TMPFS, "files", "tmpfs", false },
         { "--protect", APPEND, "files", "protect", false },
         { "--unprotect", UNPROTECT, NULL, NULL, false },
+        { "--box", SET_TEXT, NULL, "box", false },
         { "--net", SET_TEXT, NULL, "network", false },
         { "--env", VARIABLE, "environment", NULL, false },
         { "--timeout", SET_NUMBER, "limits", "wall", false },

@@ -11,6 +11,7 @@
 static const struct spelling {
         const char *key, *section, *others;
 } spellings[] = {
+        { "box", "", "backend sandbox" },
         { "system", "", "base rootfs" },
         { "files", "", "file paths filesystem fs mounts binds" },
         { "network", "", "net networking" },

@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 
+#include "policy/host.h"
 #include "policy/landlock_abi.h"
 #include "policy/syscalls.h"
 
@@ -35,7 +36,11 @@ struct plan *plan_free(struct plan *plan)
                 free(*v);
         for (size_t i = 0; i < plan->n_warnings; i++)
                 free(plan->warnings[i]);
+        for (size_t i = 0; i < plan->n_rules; i++)
+                if (plan->rules[i].own)
+                        base_close(plan->rules[i].fd);
         free(plan->steps);
+        free(plan->rules);
         free(plan->guards);
         free(plan->facts);
         free(plan->environment);
@@ -256,13 +261,21 @@ static bool id_is_mapped(const char *map, uint32_t id)
         return false;
 }
 
+bool plan_is_caged(const cbx_policy *policy)
+{
+        return policy->box == POLICY_BOX_LANDLOCK ||
+               (policy->box == POLICY_BOX_AUTO && host_refuses_namespaces() != 0);
+}
+
 /* Root hands its boxes to an id that is nobody's; everyone else, and a root that has no such id
  * to give (in a container that maps a single one), stays who he is, without any privilege. */
 static void set_identity(struct plan *plan)
 {
         struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
         struct __user_cap_data_struct data[2];
-        const uint32_t wanted = 1U << CAP_SETUID | 1U << CAP_SETGID | 1U << CAP_SYS_ADMIN;
+        const uint32_t ids = 1U << CAP_SETUID | 1U << CAP_SETGID;
+        const uint32_t wanted = plan->caged ? ids | 1U << CAP_KILL | 1U << CAP_CHOWN
+                                            : ids | 1U << CAP_SYS_ADMIN;
 
         plan->host_uid = geteuid();
         plan->host_gid = getegid();
@@ -281,7 +294,8 @@ static void set_identity(struct plan *plan)
  * reserved, and a program that hits it only sees a failed allocation): it bounds how far one
  * process can get between two looks of init's at the tree.
  */
-size_t plan_rlimits(const struct policy_limits *limits, struct plan_rlimit ret[PLAN_RLIMITS_MAX])
+size_t plan_rlimits(const struct policy_limits *limits, bool caged,
+                    struct plan_rlimit ret[PLAN_RLIMITS_MAX])
 {
         size_t n = 0;
 
@@ -300,8 +314,9 @@ size_t plan_rlimits(const struct policy_limits *limits, struct plan_rlimit ret[P
                 ret[n++] = (struct plan_rlimit){ RLIMIT_CPU, (rlim_t)ceil(limits->cpu) + 1 };
         /* Counted in the box's own user namespace, init included. Init ends a call that has more
          * than its limit; the kernel stops it a little above that, so that a tree which is held
-         * there is seen to be beyond. */
-        if (limits->processes)
+         * there is seen to be beyond. Without a user namespace all processes of the user count, and
+         * nobody can tell how many there will be. */
+        if (limits->processes && !caged)
                 ret[n++] = (struct plan_rlimit){ RLIMIT_NPROC,
                                                  limits->processes + limits->processes / 8 + 8 };
         return n;
@@ -329,7 +344,7 @@ static bool leaves_no_trace(const struct plan *plan)
 {
         const cbx_policy *policy = plan->policy;
 
-        if (policy->network != POLICY_NETWORK_NONE || plan->explain || plan->host_uid == 0 ||
+        if (plan->caged || policy->network != POLICY_NETWORK_NONE || plan->explain || plan->host_uid == 0 ||
             (policy->syscalls_allow && policy->syscalls_allow[0]))
                 return false;
         /* A socket that is bound in a tree which others see is seen by init in guarded boxes. */
@@ -337,6 +352,13 @@ static bool leaves_no_trace(const struct plan *plan)
                 if (plan->steps[i].kind == PLAN_TREE && plan->steps[i].writable)
                         return false;
         return true;
+}
+
+/* What mounts and namespaces would keep, the filter and init have to. */
+static unsigned caged_variant(const struct plan *plan)
+{
+        return SYSCALLS_CAGED | SYSCALLS_SOCKETS | (plan->landlock_abi < 6 ? SYSCALLS_SIGNALS : 0U) |
+               (plan->policy->network == POLICY_NETWORK_HOST ? SYSCALLS_ONLINE : 0U);
 }
 
 int plan_compile(cbx_policy *policy, const struct plan_options *options, cbx_error *error,
@@ -354,22 +376,26 @@ int plan_compile(cbx_policy *policy, const struct plan_options *options, cbx_err
         plan->wipe = options->wipe;
         plan->wipe_length = options->wipe_length;
         plan->landlock_abi = landlock_abi();
+        plan->caged = plan_is_caged(policy);
         set_identity(plan);
-        plan->n_rlimits = plan_rlimits(&policy->limits, plan->rlimits);
+        plan->n_rlimits = plan_rlimits(&policy->limits, plan->caged, plan->rlimits);
         r = policy->system ? plan_add_system(plan, error) : 0;
         if (r == 0)
                 r = plan_add_files(plan, options, error);
+        if (r == 0 && plan->caged)
+                r = plan_cage(plan, error);
         if (r == 0)
                 r = plan_set_environment(plan, options, error);
         if (r < 0)
                 return r;
         plan->lends = options->lends && leaves_no_trace(plan);
         variant = (plan->n_guards ? SYSCALLS_GUARDED : 0U) |
+                  (plan->caged ? caged_variant(plan) : 0U) |
                   (plan->guards_sockets ? SYSCALLS_SOCKETS : 0U) |
                   (plan->explain ? SYSCALLS_EXPLAIN : 0U) | (plan->lends ? SYSCALLS_LENT : 0U);
         r = syscalls_compile(policy, variant, error, &plan->filter, &plan->filter_length,
                              &plan->filter_own);
-        if (r == 0 && options->zygote)
+        if (r == 0 && options->zygote && !plan->caged) /* a zygote makes namespaces */
                 r = syscalls_compile(policy, SYSCALLS_ZYGOTE, error, &plan->zygote_filter,
                                      &plan->zygote_filter_length, &plan->zygote_filter_own);
         if (r < 0)

@@ -50,6 +50,16 @@ struct plan_step {
         uint64_t size; /* PLAN_TMPFS */
 };
 
+/* A place that Landlock opens to a box without namespaces, with all below it. */
+enum plan_access { PLAN_READS, PLAN_LISTS, PLAN_USES, PLAN_WRITES };
+
+struct plan_rule {
+        int fd;   /* O_PATH */
+        bool own; /* else it is that of a step */
+        bool directory;
+        enum plan_access access;
+};
+
 struct plan_rlimit {
         int resource;
         rlim_t value;
@@ -74,6 +84,7 @@ struct plan_fact {
 
 struct plan {
         const cbx_policy *policy; /* a reference is held */
+        bool caged;               /* without namespaces: Landlock is the fence */
         bool privileged;          /* made by root: trees are handed in, ids are mapped */
         uid_t host_uid;           /* who the box is on the host */
         gid_t host_gid;
@@ -81,6 +92,8 @@ struct plan {
         bool tty; /* calls may have a terminal */
         struct plan_step *steps;
         size_t n_steps;
+        struct plan_rule *rules; /* caged only */
+        size_t n_rules;
         struct plan_guard *guards;
         size_t n_guards;
         bool remote; /* it shows a file system that may not answer: looking takes its time */
@@ -131,13 +144,17 @@ static inline void plan_freep(struct plan **plan)
 }
 #define _cleanup_plan_ _cleanup_(plan_freep)
 
+/* Will a box for this policy be made without namespaces? */
+bool plan_is_caged(const cbx_policy *policy);
+
 /* Do the facts still hold? */
 bool plan_facts_hold(const struct plan_fact *facts, size_t n);
 /* The same, and is the system that every box shows where it was? */
 bool plan_is_current(const struct plan *plan);
 
 /* The limits that the kernel keeps by itself; returns how many there are. */
-size_t plan_rlimits(const struct policy_limits *limits, struct plan_rlimit ret[PLAN_RLIMITS_MAX]);
+size_t plan_rlimits(const struct policy_limits *limits, bool caged,
+                    struct plan_rlimit ret[PLAN_RLIMITS_MAX]);
 
 /* Of the caller's environment, what a plan for this policy looks at. An array of pointers into it,
  * NULL-terminated, to be freed (plan_environment.c). */
@@ -160,6 +177,10 @@ int plan_add_fact(struct plan *plan, const char *directory, const char *path,
                   const struct plan_step *found);
 /* Look at an absolute path, and note what is there. */
 int plan_note(struct plan *plan, const char *path);
+/* Keep a place of the box, or a name in it, as it is. */
+int plan_add_guard(struct plan *plan, const char *place, const char *name);
+/* What of it can be had without namespaces (plan_cage.c). */
+int plan_cage(struct plan *plan, cbx_error *error);
 /* The environment block (plan_environment.c). */
 int plan_set_environment(struct plan *plan, const struct plan_options *options, cbx_error *error);
 

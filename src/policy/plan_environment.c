@@ -138,7 +138,8 @@ int plan_set_environment(struct plan *plan, const struct plan_options *options, 
                 if (value)
                         r = set(&block, passed[i].name, value);
         }
-        for (size_t i = 0; r == 0 && i < ARRAY_SIZE(given); i++)
+        /* Where the box's own /tmp is a directory of the host's, each has another (box/box.c). */
+        for (size_t i = plan->caged ? 2 : 0; r == 0 && i < ARRAY_SIZE(given); i++)
                 r = set(&block, given[i].name, given[i].value);
         if (r == 0)
                 r = set_policy_variables(plan, &block, options->environment);

@@ -193,7 +193,7 @@ static int protect_name(struct plan *plan, const struct plan_step *workspace, co
         return r;
 }
 
-static int add_guard(struct plan *plan, const struct plan_step *workspace, const char *name)
+int plan_add_guard(struct plan *plan, const char *place, const char *name)
 {
         struct plan_guard *guards = reallocarray(plan->guards, plan->n_guards + 1, sizeof(*guards));
 
@@ -201,7 +201,7 @@ static int add_guard(struct plan *plan, const struct plan_step *workspace, const
                 return -ENOMEM;
         plan->guards = guards;
         guards[plan->n_guards].name = name;
-        if (asprintf(&guards[plan->n_guards].path, "%s/%s", workspace->target, name) < 0)
+        if (asprintf(&guards[plan->n_guards].path, "%s%s%s", place, *name ? "/" : "", name) < 0)
                 return -ENOMEM;
         plan->n_guards++;
         return 0;
@@ -213,7 +213,7 @@ static int protect_tree(struct plan *plan, const struct plan_step *workspace, cb
                 int r = protect_name(plan, workspace, *name);
 
                 if (r == 0)
-                        r = add_guard(plan, workspace, *name);
+                        r = plan_add_guard(plan, workspace->target, *name);
                 if (r < 0)
                         return error_set(error, r, "files.protect", "cannot protect %s in %s: %s",
                                          *name, workspace->source, strerror(-r));
@@ -283,7 +283,7 @@ static void drop_replaced(struct plan *plan)
 static int set_start_directory(struct plan *plan, int dirfd, const char *workspace)
 {
         char link[64], path[PATH_MAX];
-        const char *start = workspace ? workspace : PLAN_HOME;
+        const char *start = workspace ? workspace : plan->caged ? "" : PLAN_HOME;
         ssize_t n;
 
         if (dirfd == AT_FDCWD)

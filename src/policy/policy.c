@@ -94,6 +94,18 @@ static int read_best_effort(json_t *value, const struct json_place *at, cbx_erro
         return json_read_bool(value, at, error, &((cbx_policy *)to)->best_effort);
 }
 
+static int read_box(json_t *value, const struct json_place *at, cbx_error *error, void *to)
+{
+        size_t index;
+        int r;
+
+        r = json_read_choice(value, at, policy_box_words, error, &index);
+        if (r < 0)
+                return r;
+        ((cbx_policy *)to)->box = (enum policy_box)index;
+        return 0;
+}
+
 static int read_network(json_t *value, const struct json_place *at, cbx_error *error, void *to)
 {
         size_t index;
@@ -216,6 +228,7 @@ int policy_from_json(json_t *json, cbx_error *error, cbx_policy **ret_policy)
 {
         static const struct json_field fields[] = {
                 { "version", read_version },
+                { "box", read_box },
                 { "system", read_system },
                 { "files", policy_read_files },
                 { "network", read_network },

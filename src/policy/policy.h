@@ -14,6 +14,10 @@
 enum policy_network { POLICY_NETWORK_NONE, POLICY_NETWORK_LOOPBACK, POLICY_NETWORK_HOST };
 const char *policy_network_str(enum policy_network network);
 
+/* What a box is made of. POLICY_BOX_AUTO: of namespaces where the host lets callbox make them, else
+ * of Landlock. */
+enum policy_box { POLICY_BOX_AUTO, POLICY_BOX_NAMESPACES, POLICY_BOX_LANDLOCK };
+
 enum policy_access { POLICY_READ, POLICY_WRITE, POLICY_HIDE, POLICY_TMPFS };
 
 /* What happens when the program makes a system call that the policy refuses. */
@@ -69,6 +73,7 @@ struct policy_limits {
 
 struct cbx_policy {
         unsigned refs;
+        enum policy_box box;
         bool system; /* show the read-only system: /usr, /bin, /lib*, parts of /etc */
         struct policy_path *paths;
         size_t n_paths;

@@ -33,6 +33,7 @@ json_t *policy_limits_to_json(const struct policy_limits *limits);
 json_t *policy_size_to_json(uint64_t size); /* "512M" where exact, else bytes */
 
 /* The words for enums, in the order of their values (policy_words.c). */
-extern const struct json_words policy_network_words, policy_refusal_words, policy_guarantee_words;
+extern const struct json_words policy_box_words, policy_network_words, policy_refusal_words,
+        policy_guarantee_words;
 
 #endif

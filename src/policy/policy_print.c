@@ -115,6 +115,7 @@ json_t *policy_to_json(const cbx_policy *policy)
         _cleanup_json_ json_t *json = json_object();
 
         if (put(json, "version", json_integer(POLICY_VERSION)) < 0 ||
+            put(json, "box", json_string(json_word(&policy_box_words, policy->box))) < 0 ||
             put(json, "system", json_boolean(policy->system)) < 0 ||
             put(json, "files", files_to_json(policy)) < 0 ||
             put(json, "network", json_string(policy_network_str(policy->network))) < 0 ||

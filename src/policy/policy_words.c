@@ -4,6 +4,12 @@
 
 #include "policy/policy_parts.h"
 
+static const char *const boxes[] = {
+        [POLICY_BOX_AUTO] = "auto",
+        [POLICY_BOX_NAMESPACES] = "namespaces",
+        [POLICY_BOX_LANDLOCK] = "landlock",
+};
+
 static const char *const networks[] = {
         [POLICY_NETWORK_NONE] = "none",
         [POLICY_NETWORK_LOOPBACK] = "loopback",
@@ -34,6 +40,7 @@ _Static_assert(ARRAY_SIZE(guarantees) == GUARANTEE_MAX_, "every guarantee has a 
         {                                                                                          \
                 (table), ARRAY_SIZE(table), sizeof((table)[0])                                     \
         }
+const struct json_words policy_box_words = WORDS_INIT(boxes);
 const struct json_words policy_network_words = WORDS_INIT(networks);
 const struct json_words policy_refusal_words = WORDS_INIT(refusals);
 const struct json_words policy_guarantee_words = WORDS_INIT(guarantees);

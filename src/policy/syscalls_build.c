@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#include "policy/syscalls.h"
+#include "policy/syscalls_rules.h"
 #include "policy/syscalls_table.h"
 
 #define NAMESPACE_FLAGS                                                                            \
@@ -56,17 +56,8 @@ uint32_t syscalls_default(unsigned variant)
         return variant & SYSCALLS_ZYGOTE ? SCMP_ACT_TRACE(0) : SCMP_ACT_NOTIFY;
 }
 
-struct rules {
-        scmp_filter_ctx context;
-        unsigned variant;
-        char *const *allow, *const *deny;
-        cbx_error *error;
-};
-
-/* Add one rule unless the policy denies the call or allows it without conditions. Names that
- * this libseccomp does not know are left to the default action. */
-static int add_rule(struct rules *rules, uint32_t action, const char *name, unsigned n,
-                    const struct scmp_arg_cmp *compare)
+int rules_add(struct rules *rules, uint32_t action, const char *name, unsigned n,
+              const struct scmp_arg_cmp *compare)
 {
         int number, r;
 
@@ -81,14 +72,23 @@ static int add_rule(struct rules *rules, uint32_t action, const char *name, unsi
                      : 0;
 }
 
-/* Does init want to see this call before it happens? */
-static bool watched(const struct rules *rules, const char *name)
+bool rules_watched(const struct rules *rules, const char *name)
 {
         if ((rules->variant & SYSCALLS_GUARDED) &&
             in_table(name, syscalls_naming, ARRAY_SIZE(syscalls_naming)))
                 return true;
         if ((rules->variant & (SYSCALLS_SOCKETS | SYSCALLS_EXPLAIN)) &&
             strcmp(name, "connect") == 0)
+                return true;
+        if ((rules->variant & SYSCALLS_CAGED) &&
+            (in_table(name, syscalls_changing, ARRAY_SIZE(syscalls_changing)) ||
+             strcmp(name, "bind") == 0))
+                return true;
+        if ((rules->variant & SYSCALLS_CAGED) && (rules->variant & SYSCALLS_GUARDED) &&
+            in_table(name, syscalls_removing, ARRAY_SIZE(syscalls_removing)))
+                return true;
+        if ((rules->variant & SYSCALLS_SIGNALS) &&
+            in_table(name, syscalls_signalling, ARRAY_SIZE(syscalls_signalling)))
                 return true;
         return (rules->variant & SYSCALLS_EXPLAIN) &&
                in_table(name, syscalls_looking, ARRAY_SIZE(syscalls_looking));
@@ -110,8 +110,8 @@ static int add_modes(struct rules *rules)
                 struct scmp_arg_cmp plain = { syscalls_mode[i].mode, SCMP_CMP_MASKED_EQ,
                                               S_ISUID | S_ISGID, 0 };
 
-                if (!watched(rules, syscalls_mode[i].name))
-                        r = add_rule(rules, SCMP_ACT_ALLOW, syscalls_mode[i].name, 1, &plain);
+                if (!rules_watched(rules, syscalls_mode[i].name))
+                        r = rules_add(rules, SCMP_ACT_ALLOW, syscalls_mode[i].name, 1, &plain);
         }
         return r;
 }
@@ -121,10 +121,12 @@ static int add_allowed(struct rules *rules, const char *const *table, size_t len
         for (size_t i = 0; i < length; i++) {
                 int r;
 
-                if (watched(rules, table[i]) || sets_mode(table[i]) ||
+                if (rules_watched(rules, table[i]) || sets_mode(table[i]) ||
+                    ((rules->variant & SYSCALLS_CAGED) &&
+                     in_table(table[i], syscalls_caged, ARRAY_SIZE(syscalls_caged))) ||
                     ((rules->variant & SYSCALLS_ZYGOTE) && strcmp(table[i], "setsockopt") == 0))
                         continue;
-                r = add_rule(rules, SCMP_ACT_ALLOW, table[i], 0, NULL);
+                r = rules_add(rules, SCMP_ACT_ALLOW, table[i], 0, NULL);
                 if (r < 0)
                         return r;
         }
@@ -139,22 +141,23 @@ static int add_sockets(struct rules *rules)
         static const int kinds[] = { SOCK_STREAM, SOCK_SEQPACKET };
         static const char *const makers[] = { "socket", "socketpair" };
         bool lent = rules->variant & SYSCALLS_LENT; /* then init sees them, and lets them go on */
+        bool none = (rules->variant & SYSCALLS_CAGED) && !(rules->variant & SYSCALLS_ONLINE);
         int r = 0;
 
-        for (size_t i = 0; r == 0 && !lent && i < ARRAY_SIZE(families); i++)
-                r = add_rule(rules, SCMP_ACT_ALLOW, "socket", 1,
+        for (size_t i = 0; r == 0 && !lent && !none && i < ARRAY_SIZE(families); i++)
+                r = rules_add(rules, SCMP_ACT_ALLOW, "socket", 1,
                              &SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)families[i]));
-        if (r == 0 && !lent)
-                r = add_rule(rules, SCMP_ACT_ALLOW, "socket", 2,
+        if (r == 0 && !lent && !none)
+                r = rules_add(rules, SCMP_ACT_ALLOW, "socket", 2,
                              (struct scmp_arg_cmp[]){ SCMP_A0(SCMP_CMP_EQ, AF_NETLINK),
                                                       SCMP_A2(SCMP_CMP_EQ, NETLINK_ROUTE) });
         for (size_t i = 0; r == 0 && i < ARRAY_SIZE(makers); i++) {
                 if (!(rules->variant & SYSCALLS_SOCKETS))
-                        r = add_rule(rules, SCMP_ACT_ALLOW, makers[i], 1,
+                        r = rules_add(rules, SCMP_ACT_ALLOW, makers[i], 1,
                                      &SCMP_A0(SCMP_CMP_EQ, AF_UNIX));
                 for (size_t j = 0;
                      r == 0 && (rules->variant & SYSCALLS_SOCKETS) && j < ARRAY_SIZE(kinds); j++)
-                        r = add_rule(rules, SCMP_ACT_ALLOW, makers[i], 2,
+                        r = rules_add(rules, SCMP_ACT_ALLOW, makers[i], 2,
                                      (struct scmp_arg_cmp[]){ SCMP_A0(SCMP_CMP_EQ, AF_UNIX),
                                                               SCMP_A1(SCMP_CMP_MASKED_EQ, 0xf,
                                                                       (scmp_datum_t)kinds[j]) });
@@ -174,30 +177,30 @@ static int add_conditional(struct rules *rules)
         int r = add_sockets(rules);
 
         for (size_t i = 0; r == 0 && i < ARRAY_SIZE(personas); i++)
-                r = add_rule(rules, SCMP_ACT_ALLOW, "personality", 1,
+                r = rules_add(rules, SCMP_ACT_ALLOW, "personality", 1,
                              &SCMP_A0(SCMP_CMP_EQ, personas[i]));
         /* A thread shares its process's descriptors: what it held in a table of its own, init would
          * not find (box/watch.c). */
         if (r == 0)
-                r = add_rule(rules, SCMP_ACT_ALLOW, "clone", 1, &process);
+                r = rules_add(rules, SCMP_ACT_ALLOW, "clone", 1, &process);
         if (r == 0)
-                r = add_rule(rules, SCMP_ACT_ALLOW, "clone", 1, &thread);
+                r = rules_add(rules, SCMP_ACT_ALLOW, "clone", 1, &thread);
         if (r == 0)
-                r = add_rule(rules, SCMP_ACT_ALLOW, "close_range", 1,
+                r = rules_add(rules, SCMP_ACT_ALLOW, "close_range", 1,
                              &SCMP_A2(SCMP_CMP_MASKED_EQ, CLOSE_RANGE_UNSHARE, 0));
         if (r == 0)
-                r = add_rule(rules, SCMP_ACT_ALLOW, "unshare", 1,
+                r = rules_add(rules, SCMP_ACT_ALLOW, "unshare", 1,
                              &SCMP_A0(SCMP_CMP_MASKED_EQ,
                                       NAMESPACE_FLAGS | CLONE_NEWTIME | CLONE_FILES, 0));
         /* Limits of others, init's among them, may be read but not set. */
         if (r == 0)
-                r = add_rule(rules, SCMP_ACT_ALLOW, "prlimit64", 1,
+                r = rules_add(rules, SCMP_ACT_ALLOW, "prlimit64", 1,
                              &SCMP_A0(SCMP_CMP_MASKED_EQ, LOW32, 0));
         if (r == 0)
-                r = add_rule(rules, SCMP_ACT_ALLOW, "prlimit64", 1, &SCMP_A2(SCMP_CMP_EQ, 0));
+                r = rules_add(rules, SCMP_ACT_ALLOW, "prlimit64", 1, &SCMP_A2(SCMP_CMP_EQ, 0));
         /* Its flags are behind a pointer: libc falls back to clone, which can be checked. */
         if (r == 0)
-                r = add_rule(rules, SCMP_ACT_ERRNO(ENOSYS), "clone3", 0, NULL);
+                r = rules_add(rules, SCMP_ACT_ERRNO(ENOSYS), "clone3", 0, NULL);
         return r;
 }
 
@@ -217,15 +220,15 @@ static int add_opening(struct rules *rules)
                 struct scmp_arg_cmp plain = { calls[i].flags_argument + 1, SCMP_CMP_MASKED_EQ,
                                               S_ISUID | S_ISGID, 0 };
 
-                if (watched(rules, calls[i].name))
+                if (rules_watched(rules, calls[i].name))
                         continue;
                 /* Without O_CREAT the mode is whatever was in the register. */
-                r = add_rule(rules, SCMP_ACT_ALLOW, calls[i].name, 1, &no_create);
+                r = rules_add(rules, SCMP_ACT_ALLOW, calls[i].name, 1, &no_create);
                 if (r == 0 && !(rules->variant & SYSCALLS_GUARDED))
-                        r = add_rule(rules, SCMP_ACT_ALLOW, calls[i].name, 1, &plain);
+                        r = rules_add(rules, SCMP_ACT_ALLOW, calls[i].name, 1, &plain);
         }
         if (r == 0)
-                r = add_rule(rules,
+                r = rules_add(rules,
                              rules->variant & (SYSCALLS_GUARDED | SYSCALLS_EXPLAIN)
                                      ? SCMP_ACT_ERRNO(ENOSYS)
                                      : SCMP_ACT_ALLOW,
@@ -242,15 +245,15 @@ static int add_options(struct rules *rules)
         static const unsigned bits = 10;
         struct scmp_arg_cmp linger[] = { SCMP_A1(SCMP_CMP_MASKED_EQ, LOW32, SOL_SOCKET),
                                          SCMP_A2(SCMP_CMP_MASKED_EQ, LOW32, SO_LINGER) };
-        int r = add_rule(rules, SCMP_ACT_ERRNO(0), "setsockopt", 2, linger);
+        int r = rules_add(rules, SCMP_ACT_ERRNO(0), "setsockopt", 2, linger);
 
         for (unsigned i = 0; r == 0 && i < bits; i++) {
                 scmp_datum_t bit = 1U << i;
 
-                r = add_rule(rules, SCMP_ACT_ALLOW, "setsockopt", 1,
+                r = rules_add(rules, SCMP_ACT_ALLOW, "setsockopt", 1,
                              &SCMP_A1(SCMP_CMP_MASKED_EQ, bit, ~(scmp_datum_t)SOL_SOCKET & bit));
                 if (r == 0)
-                        r = add_rule(rules, SCMP_ACT_ALLOW, "setsockopt", 1,
+                        r = rules_add(rules, SCMP_ACT_ALLOW, "setsockopt", 1,
                                      &SCMP_A2(SCMP_CMP_MASKED_EQ, bit,
                                               ~(scmp_datum_t)SO_LINGER & bit));
         }
@@ -270,9 +273,9 @@ static int add_forking(struct rules *rules)
         int r = 0;
 
         for (size_t i = 0; r == 0 && i < ARRAY_SIZE(building); i++)
-                r = add_rule(rules, SCMP_ACT_ALLOW, building[i], 0, NULL);
+                r = rules_add(rules, SCMP_ACT_ALLOW, building[i], 0, NULL);
         for (size_t i = 0; r == 0 && i < ARRAY_SIZE(kinds); i++)
-                r = add_rule(rules, SCMP_ACT_ALLOW, "clone", 1,
+                r = rules_add(rules, SCMP_ACT_ALLOW, "clone", 1,
                              &SCMP_A0(SCMP_CMP_MASKED_EQ, NAMESPACE_FLAGS | CLONE_THREAD,
                                       kinds[i]));
         return r == 0 ? add_options(rules) : r;
@@ -297,13 +300,13 @@ static int add_named(struct rules *rules)
                 if (listed(rules->allow[i], rules->deny))
                         return error_set(rules->error, -EINVAL, where,
                                          "%s is both allowed and denied", rules->allow[i]);
-                if (watched(rules, rules->allow[i]) ||
+                if (rules_watched(rules, rules->allow[i]) ||
                     in_table(rules->allow[i], syscalls_allowed, ARRAY_SIZE(syscalls_allowed)) ||
                     (in_table(rules->allow[i], syscalls_naming, ARRAY_SIZE(syscalls_naming)) &&
                      !sets_mode(rules->allow[i])) ||
                     strncmp(rules->allow[i], "open", 4) == 0)
                         continue; /* allowed anyway */
-                r = add_rule(rules, SCMP_ACT_ALLOW, rules->allow[i], 0, NULL);
+                r = rules_add(rules, SCMP_ACT_ALLOW, rules->allow[i], 0, NULL);
                 if (r < 0)
                         return r;
         }
@@ -333,5 +336,9 @@ int syscalls_build(scmp_filter_ctx context, unsigned variant, char *const *allow
                 r = add_conditional(&rules);
         if (r == 0 && (variant & SYSCALLS_ZYGOTE))
                 r = add_forking(&rules);
-        return r == 0 ? add_opening(&rules) : r;
+        if (r == 0 && (variant & SYSCALLS_CAGED))
+                r = rules_add_caged(&rules);
+        if (r < 0)
+                return r;
+        return variant & SYSCALLS_CAGED ? rules_add_caged_opening(&rules) : add_opening(&rules);
 }

@@ -72,6 +72,32 @@ static const char *const syscalls_naming[] = {
         "renameat2", "creat", "mknod", "mknodat",
 };
 
+/* Allowed elsewhere; in a box without namespaces not at all (what they reach is the host's), or with
+ * conditions (syscalls_cage.c). */
+static const char *const syscalls_caged[] = {
+        "shmget", "shmat", "shmdt", "shmctl", "semget", "semop", "semtimedop", "semctl", "msgget",
+        "msgsnd", "msgrcv", "msgctl", "mq_open", "mq_unlink", "mq_timedsend", "mq_timedreceive",
+        "mq_notify", "mq_getsetattr", "setxattr", "lsetxattr", "fsetxattr", "removexattr",
+        "lremovexattr", "fremovexattr", "inotify_add_watch", "fcntl", "ioctl", "prctl",
+        "setpriority", "ioprio_set", "sched_setaffinity", "sched_setparam", "sched_setscheduler",
+        "sched_setattr",
+};
+
+/* Calls that change a file without opening it: Landlock does not see them, or not in every version.
+ * In a box without namespaces init makes them where the program may write. */
+static const char *const syscalls_changing[] = {
+        "chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "lchown", "fchown", "fchownat",
+        "utime", "utimes", "futimesat", "utimensat", "truncate",
+};
+
+/* Calls that take a name away: init's in a guarded box without namespaces. */
+static const char *const syscalls_removing[] = { "unlink", "unlinkat", "rmdir" };
+
+/* Calls that send a signal. */
+static const char *const syscalls_signalling[] = {
+        "kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "pidfd_send_signal",
+};
+
 /* Calls that set the mode of a file, and which argument it is. A box sets no set-user-id or
  * set-group-id bits: what it leaves in a workspace would give its owner's rights to whoever runs it
  * on the host. */

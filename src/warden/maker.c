@@ -31,6 +31,7 @@ static void pack_plan(struct pack *pack, const struct plan *plan)
         _cleanup_pack_ struct pack forks = PACK_INIT;
 
         pack_number(pack, 0);
+        pack_number(pack, plan->caged);
         pack_number(pack, plan->privileged);
         pack_number(pack, plan->host_uid);
         pack_number(pack, plan->host_gid);
@@ -148,6 +149,7 @@ static _Noreturn void maker_main(struct maker *maker, const struct wire_policy *
         on = cbx_policy_parse(policy->text, policy->length, &maker->policy, &error) == 0;
         if (on)
                 maker->options.lends = maker->policy->network == POLICY_NETWORK_NONE &&
+                                       !plan_is_caged(maker->policy) &&
                                        lender_open(&maker->lender);
         on = on && make_plan(maker);
         while (on) {
@@ -284,6 +286,7 @@ static int unpack_plan(struct unpack *unpack, struct maker_plan *ret)
 {
         struct plan *plan = &ret->plan;
 
+        plan->caged = unpack_number(unpack);
         plan->privileged = unpack_number(unpack);
         plan->host_uid = (uid_t)unpack_number(unpack);
         plan->host_gid = (gid_t)unpack_number(unpack);
@@ -309,7 +312,7 @@ static int unpack_plan(struct unpack *unpack, struct maker_plan *ret)
                 plan->facts[i].born = unpack_number(unpack);
         }
         ret->forks = unpack_bytes(unpack, &ret->forks_length);
-        plan->n_rlimits = plan_rlimits(&plan->policy->limits, plan->rlimits);
+        plan->n_rlimits = plan_rlimits(&plan->policy->limits, plan->caged, plan->rlimits);
         if (!plan->guards || !plan->facts)
                 return -ENOMEM;
         return unpack_is_whole(unpack) ? 0 : -EPROTO;

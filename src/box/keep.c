@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The keeper: what stands above init in a box that has no pid namespace. Init's own death does not
+ * take such a box along; so one more process, which does nothing but wait, ends what is left when
+ * init is gone, whatever became of it, and removes the box's directory. If the keeper itself is
+ * killed, init sees that and ends the tree; what the directory held is removed by the next box.
+ *
+ *   warden ── keeper ── init ── main ── ...
+ *
+ * The warden holds a pidfd of the keeper: where init is asked by SIGKILL in other boxes, the keeper
+ * is asked by SIGTERM.
+ */
+#include <linux/prctl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "box/enter.h"
+#include "box/scratch.h"
+#include "box/tree.h"
+
+static bool init_has_ended;
+
+static void note_init(struct child *child, pid_t pid, int status)
+{
+        (void)status;
+        init_has_ended |= pid == child->init;
+}
+
+/* Wait until init has ended, or the warden wants it to. */
+static void await_init(struct child *child)
+{
+        const uint64_t mask = 1ULL << (SIGCHLD - 1) | 1ULL << (SIGTERM - 1);
+        int status;
+        pid_t pid;
+
+        while (!init_has_ended) {
+                long signal = syscall(SYS_rt_sigtimedwait, &mask, NULL, NULL, sizeof(mask));
+
+                if (signal == SIGTERM)
+                        (void)kill(child->init, SIGKILL); /* not reaped yet: still its own number */
+                while ((pid = (pid_t)syscall(SYS_wait4, -1, &status, __WALL | WNOHANG, NULL)) > 0)
+                        note_init(child, pid, status);
+        }
+}
+
+/* Everything that a keeper has to have before there is an init. */
+static int prepare(struct child *child)
+{
+        int r = box_await_place(child, &child->page->init_placed);
+
+        if (r < 0)
+                return r;
+        if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
+                return step_failed(child, "become the box's reaper", NULL, errno);
+        signal_default(SIGCHLD);
+        r = scratch_make(child);
+        if (r == 0)
+                r = box_open_host_proc(child);
+        return r == 0 ? box_scope_signals(child) : r;
+}
+
+_Noreturn void box_keep(struct child *child)
+{
+        const char failed = BOX_FAILED;
+        int r;
+
+        child->ids_end = base_close(child->ids_end);
+        r = prepare(child);
+        child->init = -1;
+        child->keeper_pid = getpid();
+        if (r == 0) {
+                child->init = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+                if (child->init == 0)
+                        box_enter_cage(child);
+                if (child->init < 0)
+                        r = step_failed(child, "start init", NULL, errno);
+        }
+        if (r < 0)
+                (void)!write(child->control, &failed, 1);
+        /* Whoever waits for the end of init's sockets must not wait for this one. */
+        if (descriptor_keep(0, (int[]){ child->scratch, child->proc }, 2) < 0)
+                r = -EBADF;
+        if (r == 0)
+                await_init(child);
+        if (box_fence(FENCE_TREE_KILL))
+                tree_end(child, NULL);
+        scratch_remove(child);
+        syscall(SYS_exit_group, 0);
+        __builtin_unreachable();
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+#include "policy/host.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+/* In a user namespace of its own, as after vfork: some hosts allow the namespace and then nothing
+ * in it (AppArmor), so do what the root of a box begins with. */
+static int try_inside(void *ret)
+{
+        int *refused = ret;
+
+        if (syscall(SYS_unshare, CLONE_NEWNS) < 0 ||
+            mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+                *refused = errno;
+        syscall(SYS_exit_group, 0);
+        __builtin_unreachable();
+}
+
+static int try_namespaces(void)
+{
+        _Alignas(16) char stack[4096];
+        int refused = 0, status;
+        pid_t pid;
+
+        /* Boxes are cloned by it; where it is known it says that this is no way to ask. */
+        if (syscall(SYS_clone3, NULL, 0) < 0 && errno != EINVAL)
+                return errno;
+        pid = clone(try_inside, stack + sizeof(stack),
+                    CLONE_NEWUSER | CLONE_VM | CLONE_VFORK | SIGCHLD, &refused);
+        if (pid < 0)
+                return errno;
+        while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+                ;
+        return refused;
+}
+
+int host_refuses_namespaces(void)
+{
+        static int refused = -1;
+
+        if (refused < 0)
+                refused = try_namespaces();
+        return refused;
+}
+
+int host_explain_refusal(int code, cbx_error *error)
+{
+        error_set(error, -code, "namespaces", "the kernel refuses new namespaces: %s",
+                  strerror(code));
+        if (code == ENOSPC)
+                error_hint(error, "raise the sysctl user.max_user_namespaces; "
+                                  "`callbox doctor` shows what this host allows");
+        else if (code == EPERM || code == EACCES)
+                error_hint(error,
+                           "allow unprivileged user namespaces (sysctl "
+                           "kernel.unprivileged_userns_clone=1, or "
+                           "kernel.apparmor_restrict_unprivileged_userns=0, or run the "
+                           "container with a profile that permits them); see `callbox doctor`");
+        else if (code == ENOSYS)
+                error_hint(error, "something that callbox runs in answers clone3 so, a container's "
+                                  "seccomp profile or another box; run it outside, or with a "
+                                  "profile that permits clone3");
+        else if (code == EAGAIN)
+                error_hint(error, "the caller's limit on processes is reached (ulimit -u)");
+        return -code;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* Between the files that build a filter: syscalls_build.c, syscalls_cage.c. */
+#ifndef POLICY_SYSCALLS_RULES_H
+#define POLICY_SYSCALLS_RULES_H
+
+#include "policy/syscalls.h"
+
+struct rules {
+        scmp_filter_ctx context;
+        unsigned variant;
+        char *const *allow, *const *deny;
+        cbx_error *error;
+};
+
+/* Add one rule unless the policy denies the call or allows it without conditions. Names that
+ * this libseccomp does not know are left to the default action. */
+int rules_add(struct rules *rules, uint32_t action, const char *name, unsigned n,
+              const struct scmp_arg_cmp *compare);
+
+/* Does init want to see this call before it happens? */
+bool rules_watched(const struct rules *rules, const char *name);
+
+/* What a box without namespaces may do with conditions, and how it opens files. */
+int rules_add_caged(struct rules *rules);
+int rules_add_caged_opening(struct rules *rules);
+
+#endif
