@@ -281,7 +281,7 @@ static bool claimed(const struct report *report, const char *name, struct doctor
 {
         _cleanup_json_ json_t *guarantees =
                 report->policy
-                        ? guarantees_to_json(report->policy, report->landlock_abi, report->cgroup)
+                        ? guarantees_to_json(report->policy, report->caged, report->landlock_abi, report->cgroup)
                         : NULL;
         json_t *item;
         size_t i;

@@ -165,8 +165,8 @@ const cbx_guarantee *const *cbx_report_guarantees(const cbx_report *report)
                 return (const cbx_guarantee *const *)nothing;
         if (owner->guarantee_list)
                 return owner->guarantee_list;
-        owner->guarantees = guarantees_to_json(owner->report.policy, owner->report.landlock_abi,
-                                               owner->report.cgroup);
+        owner->guarantees = guarantees_to_json(owner->report.policy, owner->report.caged,
+                                               owner->report.landlock_abi, owner->report.cgroup);
         n = json_array_size(owner->guarantees);
         owner->guarantee_list = new_list(n, sizeof(cbx_guarantee), &items);
         guarantees = items;

@@ -98,6 +98,7 @@ void call_write_report(struct call *call)
                 report->cpu_system = usage.cpu_system;
         }
         report->policy = cbx_policy_ref((cbx_policy *)call->plan->policy);
+        report->caged = call->plan->caged;
         report->landlock_abi = page->landlock_abi;
         report->cgroup = call->box.cgroup.fd >= 0;
         for (size_t i = 0; i < call->plan->n_warnings; i++)

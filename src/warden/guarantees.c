@@ -5,12 +5,51 @@
 
 #include "warden/report.h"
 
-/* By what a guarantee is kept, or NULL when it is not. */
-static const char *kept_by(const cbx_policy *policy, enum guarantee guarantee, int landlock_abi,
-                           bool cgroup, char *room, size_t size)
+/* Is its absence what the policy asked for, rather than the host's fault? */
+static bool not_asked(const cbx_policy *policy, enum guarantee guarantee)
 {
         const struct policy_limits *limits = &policy->limits;
 
+        return (guarantee == GUARANTEE_NETWORK && policy->network == POLICY_NETWORK_HOST) ||
+               (guarantee == GUARANTEE_MEMORY && !limits->memory) ||
+               (guarantee == GUARANTEE_PIDS && !limits->processes) ||
+               (guarantee == GUARANTEE_CPU && !(limits->cpu > 0));
+}
+
+/* The same in a box without namespaces, where it is another means; NULL: it is not kept. */
+static const char *kept_in_cage(enum guarantee guarantee, int landlock_abi, bool cgroup, char *room,
+                                size_t size)
+{
+        switch (guarantee) {
+        case GUARANTEE_TREE_KILL:
+                return landlock_abi >= 6 ? "keeper and init as subreapers, Landlock's signal scope"
+                                         : "keeper and init as subreapers, killing until empty";
+        case GUARANTEE_FILES:
+                snprintf(room, size,
+                         "Landlock ABI %d, init; names are visible, /tmp has no size limit",
+                         landlock_abi);
+                return landlock_abi > 0 ? room : NULL;
+        case GUARANTEE_NETWORK:
+                return "no socket families but local ones, by seccomp";
+        case GUARANTEE_PRIVILEGES:
+                return "no capabilities, no_new_privs";
+        case GUARANTEE_PIDS:
+                return cgroup ? "cgroup pids.max, sampling by init" : "sampling by init";
+        default:
+                return "";
+        }
+}
+
+/* By what a guarantee is kept, or NULL when it is not. */
+static const char *kept_by(const cbx_policy *policy, enum guarantee guarantee, bool caged,
+                           int landlock_abi, bool cgroup, char *room, size_t size)
+{
+        const struct policy_limits *limits = &policy->limits;
+        const char *in_cage =
+                caged ? kept_in_cage(guarantee, landlock_abi, cgroup, room, size) : "";
+
+        if ((!in_cage || *in_cage) && !not_asked(policy, guarantee))
+                return in_cage;
         switch (guarantee) {
         case GUARANTEE_TREE_KILL:
                 return "pid namespace";
@@ -45,26 +84,15 @@ static const char *kept_by(const cbx_policy *policy, enum guarantee guarantee, i
         return NULL;
 }
 
-/* Is its absence what the policy asked for, rather than the host's fault? */
-static bool not_asked(const cbx_policy *policy, enum guarantee guarantee)
-{
-        const struct policy_limits *limits = &policy->limits;
-
-        return (guarantee == GUARANTEE_NETWORK && policy->network == POLICY_NETWORK_HOST) ||
-               (guarantee == GUARANTEE_MEMORY && !limits->memory) ||
-               (guarantee == GUARANTEE_PIDS && !limits->processes) ||
-               (guarantee == GUARANTEE_CPU && !(limits->cpu > 0));
-}
-
-json_t *guarantees_to_json(const cbx_policy *policy, int landlock_abi, bool cgroup)
+json_t *guarantees_to_json(const cbx_policy *policy, bool caged, int landlock_abi, bool cgroup)
 {
         json_t *array = json_array();
-        char room[64];
+        char room[128];
 
         for (int i = 0; array && i < GUARANTEE_MAX_; i++) {
                 enum guarantee guarantee = (enum guarantee)i;
                 const char *by =
-                        kept_by(policy, guarantee, landlock_abi, cgroup, room, sizeof(room));
+                        kept_by(policy, guarantee, caged, landlock_abi, cgroup, room, sizeof(room));
                 const char *absent =
                         not_asked(policy, guarantee) ? "not asked for" : "not available here";
 
@@ -79,6 +107,9 @@ static const struct {
         enum guarantee guarantee;
         const char *hint;
 } fixes[] = {
+        { GUARANTEE_FILES,
+          "there are neither user namespaces nor Landlock here: allow the former (`callbox doctor` "
+          "says how), or boot a kernel of 5.13 or newer with landlock in its lsm= list" },
         { GUARANTEE_LANDLOCK,
           "use a kernel built with Landlock (Linux 5.13 or newer) that has it in "
           "its lsm= list" },
@@ -86,15 +117,16 @@ static const struct {
                             "--user --scope -p Delegate=yes callbox run ..." },
 };
 
-int guarantees_check(const cbx_policy *policy, int landlock_abi, bool cgroup, cbx_error *error)
+int guarantees_check(const cbx_policy *policy, bool caged, int landlock_abi, bool cgroup,
+                     cbx_error *error)
 {
-        char room[64];
+        char room[128];
 
         for (int i = 0; i < GUARANTEE_MAX_; i++) {
                 enum guarantee guarantee = (enum guarantee)i;
 
                 if (!(policy->require & 1U << i) || not_asked(policy, guarantee) ||
-                    kept_by(policy, guarantee, landlock_abi, cgroup, room, sizeof(room)))
+                    kept_by(policy, guarantee, caged, landlock_abi, cgroup, room, sizeof(room)))
                         continue;
                 error_set(error, -EOPNOTSUPP, "require",
                           "this host cannot keep the guarantee \"%s\"", guarantee_str(guarantee));

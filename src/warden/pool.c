@@ -144,7 +144,7 @@ static bool may_trace(const cbx_policy *policy)
 static bool is_forking(const struct pool *pool)
 {
         return pool->wanted.program.forks && pool->failures < FAILURES_MAX &&
-               !may_trace(pool->policy) && !(pool->plan && pool->plan->plan.remote);
+               !may_trace(pool->policy) && !(pool->plan && (pool->plan->plan.remote || pool->plan->plan.caged));
 }
 
 int pool_ask_for_zygote(struct pool *pool)
@@ -371,7 +371,8 @@ static void take_box(struct pool *pool, struct wire_message *message)
         pool->zygote_asked &= box->outdated || !box->zygote;
         r = maker_unpack_box(message, &pool->plan->plan, &box->prepared.box, &error);
         if (r == 0)
-                r = guarantees_check(pool->policy, pool->plan->plan.landlock_abi,
+                r = guarantees_check(pool->policy, pool->plan->plan.caged,
+                                     pool->plan->plan.landlock_abi,
                                      (box->zygote ? pool->pools->cgroup.fd
                                                   : box->prepared.cgroup.fd) >= 0,
                                      &error);

@@ -395,8 +395,8 @@ json_t *report_to_json(const struct report *report)
         json_object_set_new(json, "denials", array_or_empty(report->denials));
         json_object_set_new(json, "guarantees",
                             report->policy
-                                    ? guarantees_to_json(report->policy, report->landlock_abi,
-                                                         report->cgroup)
+                                    ? guarantees_to_json(report->policy, report->caged,
+                                                         report->landlock_abi, report->cgroup)
                                     : json_array());
         json_object_set_new(json, "warnings",
                             strings_to_json(report->warnings, report->n_warnings));

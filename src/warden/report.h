@@ -54,6 +54,7 @@ struct report {
         size_t n_parts;
         bool raw;           /* the result is wanted in these parts alone */
         cbx_policy *policy; /* what the box kept; NULL: there was none */
+        bool caged;         /* ... and what it was made of */
         int landlock_abi;   /* ... as it was */
         bool cgroup;
         char **warnings; /* NULL-terminated, or NULL */
@@ -81,8 +82,9 @@ int report_exit_code(const struct report *report);
 json_t *report_to_json(const struct report *report);
 
 /* What a box of this policy enforces, and by what (guarantees.c). */
-json_t *guarantees_to_json(const cbx_policy *policy, int landlock_abi, bool cgroup);
+json_t *guarantees_to_json(const cbx_policy *policy, bool caged, int landlock_abi, bool cgroup);
 /* Refuse a policy that requires a guarantee which this host cannot keep. */
-int guarantees_check(const cbx_policy *policy, int landlock_abi, bool cgroup, cbx_error *error);
+int guarantees_check(const cbx_policy *policy, bool caged, int landlock_abi, bool cgroup,
+                     cbx_error *error);
 
 #endif

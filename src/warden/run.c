@@ -53,8 +53,8 @@ void call_run(const struct plan *plan, const struct call_spec *spec, const struc
         cgroup_parent_open(&parent);
         r = cgroup_open(&box.cgroup, &parent, &spec->limits, &report->error);
         if (r == 0)
-                r = guarantees_check(plan->policy, plan->landlock_abi, box.cgroup.fd >= 0,
-                                     &report->error);
+                r = guarantees_check(plan->policy, plan->caged, plan->landlock_abi,
+                                     box.cgroup.fd >= 0, &report->error);
         if (r == 0)
                 r = box_prepare(plan, box.cgroup.fd, &box.box, &report->error);
         if (r < 0) {

@@ -201,6 +201,7 @@ static void pack_report(struct pack *pack, const struct report *report)
         pack_number(pack, report->bytes_in);
         pack_limits(pack, &report->limits);
         pack_number(pack, report->policy != NULL);
+        pack_number(pack, report->caged);
         pack_number(pack, (uint64_t)report->landlock_abi);
         pack_number(pack, report->cgroup);
         pack_texts(pack, (const char *const *)report->warnings);
@@ -332,6 +333,7 @@ static int unpack_numbers(struct unpack *unpack, struct report *report)
         unpack_limits(unpack, &report->limits);
         if (!unpack_number_below(unpack, 2))
                 report->policy = cbx_policy_unref(report->policy);
+        report->caged = unpack_number_below(unpack, 2);
         report->landlock_abi = (int)unpack_number_below(unpack, 1000);
         report->cgroup = unpack_number_below(unpack, 2);
         report->id = id ? strdup(id) : NULL;

@@ -124,7 +124,7 @@ static int order(struct zygote *zygote, struct pool_box *box)
                 r = cgroup_open(&box->prepared.cgroup, &zygote->pools->cgroup,
                                 &zygote->pool->policy->limits, NULL);
         if (r == 0)
-                r = guarantees_check(zygote->pool->policy, zygote->plan->plan.landlock_abi,
+                r = guarantees_check(zygote->pool->policy, false, zygote->plan->plan.landlock_abi,
                                      box->prepared.cgroup.fd >= 0, NULL);
         if (r == 0)
                 r = box_open(&box->prepared.box, &zygote->plan->plan, page, &ends, NULL);
