@@ -75,17 +75,37 @@ static int enter_domain(struct child *child)
         return 0;
 }
 
+/* A ruleset about signals alone. Every domain denies moves between directories that it does not
+ * allow, so it has to. */
+int box_open_scope(struct child *child, int *ret)
+{
+        _cleanup_fd_ int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        _cleanup_fd_ int ruleset = landlock_create(child->plan->landlock_abi, LL_FS_REFER,
+                                                   LL_SCOPE_ABSTRACT_UNIX_SOCKET | LL_SCOPE_SIGNAL);
+        int r;
+
+        if (root < 0 || ruleset < 0)
+                return step_failed(child, "make a Landlock ruleset", NULL, errno);
+        r = allow(child, ruleset, root, LL_FS_REFER);
+        if (r == 0)
+                *ret = TAKE_FD(ruleset);
+        return r;
+}
+
 /* From ABI 6 on: this process signals nobody but those who are started from it. */
 int box_scope_signals(struct child *child)
 {
         _cleanup_fd_ int ruleset = -1;
+        int r;
 
         if (child->plan->landlock_abi < 6 || !box_fence(FENCE_LANDLOCK))
                 return 0;
         if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
                 return step_failed(child, "forbid new privileges", NULL, errno);
-        ruleset = landlock_create(child->plan->landlock_abi, 0, LL_SCOPE_SIGNAL);
-        if (ruleset < 0 || syscall(SYS_landlock_restrict_self, ruleset, 0) < 0)
+        r = box_open_scope(child, &ruleset);
+        if (r < 0)
+                return r;
+        if (syscall(SYS_landlock_restrict_self, ruleset, 0) < 0)
                 return step_failed(child, "keep signals inside", NULL, errno);
         child->scoped = true;
         return 0;

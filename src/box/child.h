@@ -147,6 +147,7 @@ int box_set_limits(struct child *child, const struct plan_rlimit *limits, size_t
 int box_drop_privileges(struct child *child, bool init);  /* privileges.c */
 int box_keep_privileges(struct child *child);             /* test build */
 int box_scope_signals(struct child *child);               /* cage.c */
+int box_open_scope(struct child *child, int *ret);
 int box_open_ruleset(struct child *child, int *ret);      /* landlock.c: made by init */
 int box_restrict_files(struct child *child, int ruleset); /* entered by main */
 int box_start_holder(struct child *child);                /* holder.c: by main, before its filter */

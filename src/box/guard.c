@@ -70,6 +70,17 @@ static bool protected(const struct child *child, const struct guard_path *path)
         return false;
 }
 
+bool guard_is_kept(const struct child *child, const char *text)
+{
+        for (size_t i = 0; i < child->plan->n_guards; i++) {
+                const char *kept = child->plan->guards[i].path;
+
+                if (strlen(text) >= strlen(kept) && related(text, kept) && box_fence(FENCE_PROTECT))
+                        return true;
+        }
+        return false;
+}
+
 static int refuse(struct child *child, const struct guard_path *path)
 {
         notify_trace(child->page, BOX_TRACE_PROTECTED, path->text, EPERM);
@@ -179,9 +190,14 @@ static int open_existing(struct child *child, const struct seccomp_notif *call,
         return fd + 2; /* 0 and 1 mean other things */
 }
 
+static bool opens_to_change(int flags)
+{
+        return !(flags & O_PATH) && ((flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC));
+}
+
 /* One attempt; see open_existing for what it returns. */
 static int try_open(struct child *child, const struct seccomp_notif *call, struct guard_path *path,
-                    int flags, mode_t mode)
+                    bool create, int flags, mode_t mode)
 {
         struct stat st;
         int fd;
@@ -189,10 +205,16 @@ static int try_open(struct child *child, const struct seccomp_notif *call, struc
         if (fstatat(path->parent, path->name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
                 if (flags & O_EXCL)
                         return -EEXIST;
+                /* No mount keeps it as it is. */
+                if (child->plan->caged && opens_to_change(flags) &&
+                    guard_is_kept(child, path->text))
+                        return refuse(child, path);
                 return open_existing(child, call, path, flags, &st);
         }
         if (errno != ENOENT)
                 return -errno;
+        if (!create)
+                return -ENOENT;
         if (path->slash)
                 return -EISDIR;
         if (flags & O_PATH)
@@ -207,7 +229,7 @@ static int try_open(struct child *child, const struct seccomp_notif *call, struc
 }
 
 /* Go on where a link leads. */
-static int follow(struct child *child, const struct seccomp_notif *call, struct guard_path *path)
+int guard_follow(struct child *child, const struct seccomp_notif *call, struct guard_path *path)
 {
         char target[PATH_MAX];
         int parent = path->parent, r;
@@ -221,7 +243,7 @@ static int follow(struct child *child, const struct seccomp_notif *call, struct 
         return r;
 }
 
-static bool is_link(const struct guard_path *path)
+bool guard_is_link(const struct guard_path *path)
 {
         struct stat st;
 
@@ -236,39 +258,62 @@ static bool is_own_descriptor(const struct guard_path *path)
         return strncmp(path->text, "/proc/", 6) == 0 && strstr(path->text, "/fd/");
 }
 
+/* Open it again. What it leads to is held and looked at first, where no mount keeps it: it may have
+ * been opened for reading. */
+static int reopen(struct child *child, const struct guard_path *path, int flags)
+{
+        char link[40], text[PATH_MAX];
+        _cleanup_fd_ int held = -1;
+        int fd;
+
+        if (!child->plan->caged || !opens_to_change(flags)) {
+                fd = openat(path->parent, path->name, flags);
+                return fd < 0 ? -errno : fd;
+        }
+        held = openat(path->parent, path->name, O_PATH | O_CLOEXEC);
+        if (held < 0)
+                return -errno;
+        if (guard_text_of(held, text, sizeof(text)) < 0 || guard_is_kept(child, text))
+                return -EPERM;
+        guard_own_link(held, link);
+        fd = open(link, flags);
+        return fd < 0 ? -errno : fd;
+}
+
 static void serve_open(struct child *child, const struct seccomp_notif *call, int dirfd,
                        uint64_t address, int flags, mode_t mode)
 {
         _cleanup_(guard_path_close) struct guard_path path;
         int r = guard_resolve(child, call, dirfd, address, &path), fd;
+        bool create = flags & O_CREAT;
 
         umask((mode_t)guard_status(child, call, "Umask:", 8));
         if (r == 0 && path.slash)
                 r = -EISDIR;
-        for (int links = 0; r == 0 && is_link(&path) && !is_own_descriptor(&path); links++) {
+        for (int links = 0; r == 0 && guard_is_link(&path) && !is_own_descriptor(&path); links++) {
                 if (flags & O_EXCL)
                         r = -EEXIST;
                 else if (links == LINKS_MAX || (flags & O_NOFOLLOW))
                         r = -ELOOP;
                 else
-                        r = follow(child, call, &path);
+                        r = guard_follow(child, call, &path);
         }
         if (!guard_is_alive(child, call))
                 return;
         flags &= ~O_CREAT;
-        if (r == 0 && (mode & PRIVILEGED_BITS))
+        if (r == 0 && create && (mode & PRIVILEGED_BITS))
                 r = -EPERM;
         if (r == 0 && is_own_descriptor(&path)) {
                 if (!guard_delegate(child, call))
                         return;
-                fd = openat(path.parent, path.name, (flags & ~O_EXCL) | O_CLOEXEC | O_NOCTTY);
-                r = fd < 0 ? -errno : inject(child, call, fd, flags);
+                fd = reopen(child, &path, (flags & ~O_EXCL) | O_CLOEXEC | O_NOCTTY);
+                r = fd < 0 ? fd : inject(child, call, fd, flags);
                 if (r < 0)
                         guard_answer(child, call, r);
                 guard_leave();
         }
         for (int i = 0; r == 0 || r == -EAGAIN; i++) {
-                r = i < RETRIES_MAX ? try_open(child, call, &path, flags, mode) : -ELOOP;
+                r = i < RETRIES_MAX ? try_open(child, call, &path, create, flags, mode) : -ELOOP;
                 if (r != -EAGAIN)
                         break;
         }
@@ -448,9 +493,15 @@ bool guard_serve(struct child *child, const struct seccomp_notif *call)
                 guard_connect(child, call);
                 return true;
         }
+        if (plan->caged && call->data.nr == SYS_bind) {
+                guard_bind(child, call);
+                return true;
+        }
+        if (plan->caged && (guard_change(child, call) || guard_signal(child, call)))
+                return true;
         if (plan->explain && guard_explain(child, call))
                 return true;
-        if (plan->n_guards == 0 || (is_opening(call) && !(flags & O_CREAT)))
+        if (plan->n_guards == 0 || (is_opening(call) && !plan->caged && !(flags & O_CREAT)))
                 return false;
         return serve_naming(child, call);
 }

@@ -53,6 +53,21 @@ int guard_base(struct child *child, const struct seccomp_notif *call, int dirfd)
 uint64_t guard_status(struct child *child, const struct seccomp_notif *call, const char *label,
                       unsigned base);
 
+/* The process of a thread, 0 where there is none; and that of a pidfd of ours. */
+pid_t guard_process_of(struct child *child, pid_t thread);
+pid_t guard_pid_of(int pidfd);
+
+/* The path by which a descriptor of ours can be named, in a room of 40; and where it leads to. */
+void guard_own_link(int fd, char *room);
+int guard_text_of(int fd, char *room, size_t size);
+
+/* One of the caller's descriptors, as one of ours. */
+int guard_take_descriptor(struct child *child, const struct seccomp_notif *call, int number);
+
+/* Is the last part of a path a link, and where does that lead? */
+bool guard_is_link(const struct guard_path *path);
+int guard_follow(struct child *child, const struct seccomp_notif *call, struct guard_path *path);
+
 bool guard_is_alive(struct child *child, const struct seccomp_notif *call);
 
 /* ---- Answers ---- */
@@ -60,8 +75,21 @@ bool guard_is_alive(struct child *child, const struct seccomp_notif *call);
 void guard_answer(struct child *child, const struct seccomp_notif *call, int r);
 void guard_continue(struct child *child, const struct seccomp_notif *call);
 
+/* Must this place stay as it is, by itself or with one above it? */
+bool guard_is_kept(const struct child *child, const char *text);
+
 /* Refuse a protected name that is not there yet. */
 int guard_check_new(struct child *child, const struct guard_path *path);
+
+/* ---- Without namespaces: guard_change.c, guard_signal.c ---- */
+
+/* May the program change what is at this place, or read it? The latter is to be told, not to be
+ * decided: Landlock decides. */
+bool guard_may_change(const struct child *child, const char *text);
+bool guard_may_read(const struct child *child, const char *text);
+
+bool guard_change(struct child *child, const struct seccomp_notif *call);
+bool guard_signal(struct child *child, const struct seccomp_notif *call);
 
 /* ---- guard_socket.c, guard_explain.c ---- */
 

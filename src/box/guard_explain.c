@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 
@@ -72,6 +73,19 @@ static void note_new(struct child *child, const struct seccomp_notif *call, int 
         guard_path_close(&place);
 }
 
+/* Without namespaces it is there, but closed. */
+static void note_closed(struct child *child, int fd, bool writes)
+{
+        char text[PATH_MAX];
+
+        if (guard_text_of(fd, text, sizeof(text)) < 0 || guard_may_change(child, text))
+                return;
+        if (writes)
+                notify_trace(child->page, BOX_TRACE_WRITE, text, EACCES);
+        else if (!guard_may_read(child, text))
+                notify_trace(child->page, BOX_TRACE_FILE, text, EACCES);
+}
+
 static void note(struct child *child, const struct seccomp_notif *call,
                  const struct looking *looking)
 {
@@ -101,9 +115,35 @@ static void note(struct child *child, const struct seccomp_notif *call,
                         notify_trace(child->page, BOX_TRACE_FILE, text, ENOENT);
                 return;
         }
+        if (fd >= 0 && child->plan->caged) {
+                note_closed(child, fd, writes);
+                return;
+        }
         if (writes && fd >= 0 && fstatvfs(fd, &fs) == 0 && (fs.f_flag & ST_RDONLY) &&
             text_of(child, call, base, path, text, sizeof(text)))
                 notify_trace(child->page, BOX_TRACE_WRITE, text, EROFS);
+}
+
+/* Is it the guard's to open? Without mounts that keep it, whatever is opened to be changed. */
+static bool makes_name(const struct child *child, const struct looking *looking,
+                       const struct seccomp_notif *call)
+{
+        return (call->data.args[looking->path + 1] & O_CREAT) ||
+               (child->plan->caged && wants_to_write(looking, call));
+}
+
+/* What the filter would refuse, did it not leave all that open to be looked at (syscalls_cage.c). */
+static bool is_refused(const struct child *child, const struct looking *looking,
+                       const struct seccomp_notif *call)
+{
+        int flags = (int)call->data.args[looking->path + 1];
+
+        if (!child->plan->caged || (looking->number != SYS_open && looking->number != SYS_openat))
+                return false;
+        if ((flags & O_ACCMODE) == O_RDONLY && (flags & O_TRUNC))
+                return true;
+        return (flags & (O_CREAT | (O_TMPFILE & ~O_DIRECTORY))) &&
+               (call->data.args[looking->path + 2] & (S_ISUID | S_ISGID));
 }
 
 bool guard_explain(struct child *child, const struct seccomp_notif *call)
@@ -118,9 +158,11 @@ bool guard_explain(struct child *child, const struct seccomp_notif *call)
                 /* In a guarded box the calls that make names are the guard's to make. */
                 naming = calls[i].writes && call->data.nr != SYS_truncate &&
                          call->data.nr != SYS_unlink && call->data.nr != SYS_unlinkat;
-                naming |= (call->data.nr == SYS_open && (call->data.args[1] & O_CREAT)) ||
-                          (call->data.nr == SYS_openat && (call->data.args[2] & O_CREAT));
+                naming |= (call->data.nr == SYS_open || call->data.nr == SYS_openat) &&
+                          makes_name(child, &calls[i], call);
                 if (naming && child->plan->n_guards > 0)
+                        return false;
+                if (is_refused(child, &calls[i], call))
                         return false;
                 guard_continue(child, call);
                 return true;

@@ -79,6 +79,79 @@ uint64_t guard_status(struct child *child, const struct seccomp_notif *call, con
         return value;
 }
 
+/* A number from the line of a file that begins with a label; 0 where there is none. */
+static pid_t number_in(int directory, const char *path, const char *label)
+{
+        _cleanup_fd_ int fd = openat(directory, path, O_RDONLY | O_CLOEXEC);
+        char room[1024];
+        ssize_t n = fd < 0 ? -1 : read(fd, room, sizeof(room) - 1);
+        pid_t value = 0;
+        char *at = room;
+
+        if (n <= 0)
+                return 0;
+        room[n] = '\0';
+        for (; strncmp(at, label, strlen(label)) != 0; at++) {
+                at = strchr(at, '\n');
+                if (!at)
+                        return 0;
+        }
+        for (at += strlen(label); *at == ' ' || *at == '\t'; at++)
+                ;
+        for (; *at >= '0' && *at <= '9'; at++)
+                value = value * 10 + (*at - '0');
+        return value;
+}
+
+pid_t guard_process_of(struct child *child, pid_t thread)
+{
+        char path[32];
+
+        if (thread <= 0)
+                return 0;
+        text_copy(text_number(path, (uint64_t)thread), 12, "/status");
+        return number_in(child->proc, path, "Tgid:");
+}
+
+pid_t guard_pid_of(int pidfd)
+{
+        char path[48] = "/proc/self/fdinfo/";
+
+        text_number(path + strlen(path), (uint64_t)pidfd);
+        return number_in(AT_FDCWD, path, "Pid:");
+}
+
+void guard_own_link(int fd, char *room)
+{
+        text_copy(room, 24, "/proc/self/fd/");
+        text_number(room + strlen(room), (uint64_t)fd);
+}
+
+int guard_text_of(int fd, char *room, size_t size)
+{
+        char link[40];
+        ssize_t n;
+
+        guard_own_link(fd, link);
+        n = readlink(link, room, size - 1);
+        if (n <= 0)
+                return n < 0 ? -errno : -ENOENT;
+        room[n] = '\0';
+        return 0;
+}
+
+int guard_take_descriptor(struct child *child, const struct seccomp_notif *call, int number)
+{
+        pid_t process = guard_process_of(child, (pid_t)call->pid);
+        _cleanup_fd_ int pidfd = (int)syscall(SYS_pidfd_open, process, 0);
+        int fd;
+
+        if (pidfd < 0 || process <= 1 || process == getpid())
+                return -EBADF;
+        fd = (int)syscall(SYS_pidfd_getfd, pidfd, number, 0);
+        return fd < 0 ? -errno : fd;
+}
+
 int guard_base(struct child *child, const struct seccomp_notif *call, int dirfd)
 {
         int fd = dirfd == AT_FDCWD ? open_of_process(child, call, "cwd", -1, O_PATH)

@@ -18,19 +18,6 @@
 #include "box/guard.h"
 #include "box/init.h"
 
-/* The caller's socket, as a descriptor of ours. */
-static int take_socket(struct child *child, const struct seccomp_notif *call)
-{
-        pid_t process = (pid_t)guard_status(child, call, "Tgid:", 10);
-        _cleanup_fd_ int pidfd = (int)syscall(SYS_pidfd_open, process, 0);
-        int fd;
-
-        if (pidfd < 0 || process <= 1 || process == getpid())
-                return -EBADF;
-        fd = (int)syscall(SYS_pidfd_getfd, pidfd, (int)call->data.args[0], 0);
-        return fd < 0 ? -errno : fd;
-}
-
 /* An address in words, and whether it is the loopback's. */
 static bool describe(const struct sockaddr_storage *address, char *room)
 {
@@ -90,7 +77,7 @@ static int request_take(struct child *child, const struct seccomp_notif *call,
         r = guard_read(call, call->data.args[1], &request->address, request->length);
         if (r < 0)
                 return r;
-        request->fd = take_socket(child, call);
+        request->fd = guard_take_descriptor(child, call, (int)call->data.args[0]);
         if (request->fd < 0)
                 return request->fd;
         return guard_is_alive(child, call) ? 0 : -ESRCH;
@@ -138,7 +125,8 @@ static int connect_path(struct child *child, const struct seccomp_notif *call,
         target = openat(path.parent, path.name, O_PATH | O_CLOEXEC);
         if (target < 0 || fstatvfs(target, &fs) < 0)
                 return -errno;
-        if (fs.f_flag & ST_RDONLY) {
+        if ((fs.f_flag & ST_RDONLY) ||
+            (child->plan->caged && !guard_may_change(child, path.text))) {
                 notify_trace(child->page, BOX_TRACE_CONNECT, path.text, EACCES);
                 return -EACCES;
         }
@@ -160,7 +148,8 @@ static int connect_for(struct child *child, const struct seccomp_notif *call)
         if (has_path(&request))
                 return connect_path(child, call, &request);
         /* Names without a path live in the network's namespace: the host's, here. */
-        if (is_local(&request) && child->plan->policy->network == POLICY_NETWORK_HOST) {
+        if (is_local(&request) &&
+            (child->plan->caged || child->plan->policy->network == POLICY_NETWORK_HOST)) {
                 notify_trace(child->page, BOX_TRACE_CONNECT, "an abstract socket", EPERM);
                 return -EPERM;
         }
@@ -218,6 +207,8 @@ static int bind_for(struct child *child, const struct seccomp_notif *call)
                 return r;
         if (has_path(&request))
                 return bind_path(child, call, &request);
+        if (child->plan->caged && request.address.any.ss_family == AF_UNIX)
+                return -EPERM; /* a name of the host's network */
         r = bind(request.fd, (struct sockaddr *)&request.address.any, request.length);
         return r < 0 ? -errno : 0;
 }

@@ -60,18 +60,18 @@ static bool is_wanted(const struct child *child)
 /* Made by init, which sees the finished root; -1 where there is to be none. */
 int box_open_ruleset(struct child *child, int *ret)
 {
-        bool caged = child->plan->caged; /* init is in the domain of files already (cage.c) */
         int r;
         _cleanup_fd_ int ruleset = -1;
 
         if (!is_wanted(child))
                 return 0;
-        ruleset = landlock_create(child->plan->landlock_abi,
-                                  caged ? 0 : CHANGE_DIRECTORY | LL_FS_IOCTL_DEV,
+        if (child->plan->caged) /* init is in the domain of files already */
+                return box_open_scope(child, ret);
+        ruleset = landlock_create(child->plan->landlock_abi, CHANGE_DIRECTORY | LL_FS_IOCTL_DEV,
                                   LL_SCOPE_ABSTRACT_UNIX_SOCKET | LL_SCOPE_SIGNAL);
         if (ruleset < 0)
                 return step_failed(child, "make a Landlock ruleset", NULL, errno);
-        r = caged ? 0 : allow_writable(child, ruleset);
+        r = allow_writable(child, ruleset);
         if (r == 0)
                 *ret = TAKE_FD(ruleset);
         return r;

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Changes to files that no open descriptor stands for: modes, owners, times, sizes, and the removal
+ * of names. In a box without namespaces nothing but the file's owner would be asked for most of
+ * them, and that is the box's own user. So init makes them: on what it has looked up once, where the
+ * program may write, and nowhere else.
+ */
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <utime.h>
+
+#include "box/guard.h"
+#include "box/init.h"
+
+#define PRIVILEGED_BITS (S_ISUID | S_ISGID)
+
+enum change { CHANGE_MODE, CHANGE_OWNER, CHANGE_TIMES, CHANGE_SIZE };
+
+struct request {
+        enum change change;
+        mode_t mode;
+        uid_t uid;
+        gid_t gid;
+        struct timespec times[2];
+        bool now; /* both times are the present */
+        off_t size;
+};
+
+/* ---- Where it is ---- */
+
+static bool lies_in(const char *text, const char *place)
+{
+        size_t n = strlen(place);
+
+        return strncmp(text, place, n) == 0 && strchr("/", text[n]);
+}
+
+static bool shown(const struct plan *plan, const char *text, bool writable)
+{
+        for (size_t i = 0; i < plan->n_steps; i++)
+                if (plan->steps[i].kind == PLAN_TREE && (plan->steps[i].writable || !writable) &&
+                    lies_in(text, plan->steps[i].target))
+                        return true;
+        return false;
+}
+
+bool guard_may_change(const struct child *child, const char *text)
+{
+        if (lies_in(text, child->page->scratch))
+                return true;
+        return !guard_is_kept(child, text) && shown(child->plan, text, true);
+}
+
+bool guard_may_read(const struct child *child, const char *text)
+{
+        return lies_in(text, "/proc") || lies_in(text, "/dev") || shown(child->plan, text, false);
+}
+
+/* ---- Making the change ---- */
+
+static int apply(int fd, const struct request *request)
+{
+        char link[40];
+        int r = 0;
+
+        guard_own_link(fd, link);
+        switch (request->change) {
+        case CHANGE_MODE:
+                r = chmod(link, request->mode & 07777);
+                break;
+        case CHANGE_OWNER:
+                r = fchownat(fd, "", request->uid, request->gid, AT_EMPTY_PATH);
+                break;
+        case CHANGE_TIMES: /* by the link, but for a symbolic link itself */
+                r = utimensat(AT_FDCWD, link, request->now ? NULL : request->times, 0);
+                if (r < 0 && errno == ELOOP)
+                        r = utimensat(fd, "", request->now ? NULL : request->times,
+                                      AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW);
+                break;
+        case CHANGE_SIZE:
+                r = truncate(link, request->size);
+                break;
+        }
+        return r < 0 ? -errno : 0;
+}
+
+static int change(struct child *child, const struct seccomp_notif *call, int fd,
+                  const struct request *request)
+{
+        char text[PATH_MAX];
+        int r = guard_text_of(fd, text, sizeof(text));
+
+        if (r == 0 && !guard_may_change(child, text)) {
+                notify_trace(child->page, BOX_TRACE_WRITE, text, EROFS);
+                return -EROFS;
+        }
+        if (r == 0 && request->change == CHANGE_MODE && (request->mode & PRIVILEGED_BITS))
+                r = -EPERM;
+        if (r == 0 && !guard_is_alive(child, call))
+                r = -ESRCH;
+        return r < 0 ? r : apply(fd, request);
+}
+
+/* What a path leads to, looked up once; with the last link or without. */
+static int open_path(struct child *child, const struct seccomp_notif *call, int dirfd,
+                     uint64_t address, bool follow)
+{
+        _cleanup_(guard_path_close) struct guard_path path;
+        int r = guard_resolve(child, call, dirfd, address, &path), fd;
+
+        for (int links = 0; r == 0 && follow && guard_is_link(&path); links++)
+                r = links == 40 ? -ELOOP : guard_follow(child, call, &path);
+        if (r < 0)
+                return r;
+        fd = openat(path.parent, path.name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        return fd < 0 ? -errno : fd;
+}
+
+static void serve_path(struct child *child, const struct seccomp_notif *call, int dirfd,
+                       uint64_t address, int flags, const struct request *request)
+{
+        char first = '\0';
+        _cleanup_fd_ int fd = -1;
+
+        /* An empty path, where that is allowed, stands for the descriptor itself. */
+        if ((flags & AT_EMPTY_PATH) &&
+            (!address || (guard_read(call, address, &first, 1) == 0 && !first)))
+                fd = guard_take_descriptor(child, call, dirfd);
+        else
+                fd = open_path(child, call, dirfd, address, !(flags & AT_SYMLINK_NOFOLLOW));
+        guard_answer(child, call, fd < 0 ? fd : change(child, call, fd, request));
+}
+
+static void serve_descriptor(struct child *child, const struct seccomp_notif *call, int number,
+                             const struct request *request)
+{
+        _cleanup_fd_ int fd = guard_take_descriptor(child, call, number);
+
+        guard_answer(child, call, fd < 0 ? fd : change(child, call, fd, request));
+}
+
+/* ---- Times, in the forms in which they come ---- */
+
+static int read_timespecs(const struct seccomp_notif *call, uint64_t address, struct request *to)
+{
+        to->now = address == 0;
+        return to->now ? 0 : guard_read(call, address, to->times, sizeof(to->times));
+}
+
+static int read_timevals(const struct seccomp_notif *call, uint64_t address, struct request *to)
+{
+        struct timeval times[2];
+        int r;
+
+        to->now = address == 0;
+        r = to->now ? 0 : guard_read(call, address, times, sizeof(times));
+        for (int i = 0; r == 0 && !to->now && i < 2; i++) {
+                if (times[i].tv_usec < 0 || times[i].tv_usec >= 1000000)
+                        return -EINVAL;
+                to->times[i] =
+                        (struct timespec){ times[i].tv_sec, (long)times[i].tv_usec * 1000 };
+        }
+        return r;
+}
+
+static int read_seconds(const struct seccomp_notif *call, uint64_t address, struct request *to)
+{
+        struct utimbuf times;
+        int r;
+
+        to->now = address == 0;
+        r = to->now ? 0 : guard_read(call, address, &times, sizeof(times));
+        if (r == 0 && !to->now) {
+                to->times[0] = (struct timespec){ .tv_sec = times.actime };
+                to->times[1] = (struct timespec){ .tv_sec = times.modtime };
+        }
+        return r;
+}
+
+static void serve_times(struct child *child, const struct seccomp_notif *call)
+{
+        struct request request = { .change = CHANGE_TIMES };
+        const __u64 *a = call->data.args;
+        int r;
+
+        switch (call->data.nr) {
+        case SYS_utime:
+        case SYS_utimes:
+                r = call->data.nr == SYS_utime ? read_seconds(call, a[1], &request)
+                                               : read_timevals(call, a[1], &request);
+                if (r == 0)
+                        serve_path(child, call, AT_FDCWD, a[0], 0, &request);
+                break;
+        case SYS_futimesat:
+                r = read_timevals(call, a[2], &request);
+                if (r == 0)
+                        serve_path(child, call, (int)a[0], a[1], a[1] ? 0 : AT_EMPTY_PATH, &request);
+                break;
+        default:
+                r = read_timespecs(call, a[2], &request);
+                if (r == 0)
+                        serve_path(child, call, (int)a[0], a[1],
+                                   (int)a[3] | (a[1] ? 0 : AT_EMPTY_PATH), &request);
+        }
+        if (r < 0)
+                guard_answer(child, call, r);
+}
+
+/* ---- Removing ---- */
+
+static void serve_remove(struct child *child, const struct seccomp_notif *call, int dirfd,
+                         uint64_t address, int flags)
+{
+        _cleanup_(guard_path_close) struct guard_path path;
+        int r = guard_resolve(child, call, dirfd, address, &path);
+
+        if (!guard_is_alive(child, call))
+                return;
+        if (r == 0 && guard_is_kept(child, path.text)) {
+                notify_trace(child->page, BOX_TRACE_PROTECTED, path.text, EPERM);
+                r = -EPERM;
+        }
+        if (r == 0)
+                r = unlinkat(path.parent, path.given, flags) < 0 ? -errno : 0;
+        guard_answer(child, call, r);
+}
+
+/* ---- Which call it is ---- */
+
+static bool serve_owner(struct child *child, const struct seccomp_notif *call)
+{
+        const __u64 *a = call->data.args;
+        bool at = call->data.nr == SYS_fchownat;
+        struct request request = { .change = CHANGE_OWNER,
+                                   .uid = (uid_t)a[1 + at],
+                                   .gid = (gid_t)a[2 + at] };
+
+        switch (call->data.nr) {
+        case SYS_fchown:
+                serve_descriptor(child, call, (int)a[0], &request);
+                return true;
+        case SYS_chown:
+        case SYS_lchown:
+                serve_path(child, call, AT_FDCWD, a[0],
+                           call->data.nr == SYS_lchown ? AT_SYMLINK_NOFOLLOW : 0, &request);
+                return true;
+        case SYS_fchownat:
+                serve_path(child, call, (int)a[0], a[1], (int)a[4], &request);
+                return true;
+        default:
+                return false;
+        }
+}
+
+bool guard_change(struct child *child, const struct seccomp_notif *call)
+{
+        const __u64 *a = call->data.args;
+        struct request mode = { .change = CHANGE_MODE, .mode = (mode_t)a[1] };
+        struct request mode_at = { .change = CHANGE_MODE, .mode = (mode_t)a[2] };
+        struct request size = { .change = CHANGE_SIZE, .size = (off_t)a[1] };
+
+        switch (call->data.nr) {
+        case SYS_chmod:
+                serve_path(child, call, AT_FDCWD, a[0], 0, &mode);
+                return true;
+        case SYS_fchmod:
+                serve_descriptor(child, call, (int)a[0], &mode);
+                return true;
+        case SYS_fchmodat:
+        case 452: /* fchmodat2, newer than the headers */
+                serve_path(child, call, (int)a[0], a[1],
+                           call->data.nr == SYS_fchmodat ? 0 : (int)a[3], &mode_at);
+                return true;
+        case SYS_truncate:
+                serve_path(child, call, AT_FDCWD, a[0], 0, &size);
+                return true;
+        case SYS_utime:
+        case SYS_utimes:
+        case SYS_futimesat:
+        case SYS_utimensat:
+                serve_times(child, call);
+                return true;
+        case SYS_unlink:
+        case SYS_rmdir:
+                serve_remove(child, call, AT_FDCWD, a[0],
+                             call->data.nr == SYS_rmdir ? AT_REMOVEDIR : 0);
+                return true;
+        case SYS_unlinkat:
+                serve_remove(child, call, (int)a[0], a[1], (int)a[2]);
+                return true;
+        default:
+                return serve_owner(child, call);
+        }
+}
