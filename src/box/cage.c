@@ -208,6 +208,8 @@ _Noreturn void box_enter_cage(struct child *child)
                 r = begin(child);
         if (r == 0)
                 r = forgo_privileges(child);
+        if (r == 0 && child->plan->tty) /* of the host's terminals it will reach no other */
+                r = box_make_terminal(child);
         if (r == 0)
                 r = enter_domain(child);
         if (r == 0)

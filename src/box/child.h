@@ -165,7 +165,8 @@ int root_add_step(struct child *child, size_t index);
 
 int box_start_main(struct child *child);      /* init.c */
 pid_t box_spawn_main(struct child *child);    /* spawn.c */
-_Noreturn void box_main(struct child *child); /* main.c: from fork to exec ... */
+int box_make_terminal(struct child *child);   /* main.c */
+_Noreturn void box_main(struct child *child); /* from fork to exec ... */
 void box_resume(struct child *child);         /* ... or to where a forked program goes on */
 int box_enter_view(struct child *child);      /* fork_view.c: instead of a root of its own */
 _Noreturn void box_init(struct child *child); /* init.c: pid 1's life */

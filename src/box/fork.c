@@ -100,6 +100,7 @@ int box_fork(const struct plan *plan, const struct box_ends *ends, int *trees, i
                                .proc = -1,
                                .notifier = -1,
                                .keeper = -1,
+                               .terminal = { -1, -1 },
                                .pair = { -1, -1 },
                                .main = -1,
                                .forked = true };

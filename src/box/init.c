@@ -17,6 +17,8 @@
 
 #include "box/tree.h"
 
+#define REAPED_MAX 128 /* at a time */
+
 static void tell(struct child *child, char message)
 {
         ssize_t n;
@@ -76,8 +78,14 @@ static void reap(struct child *child, int signals)
         pid_t pid;
 
         (void)!read(signals, drained, sizeof(drained));
-        while ((pid = (pid_t)syscall(SYS_wait4, -1, &status, __WALL | WNOHANG, NULL)) > 0)
+        for (int i = 0;
+             (pid = (pid_t)syscall(SYS_wait4, -1, &status, __WALL | WNOHANG, NULL)) > 0; i++) {
                 note_status(child, pid, status);
+                if (i == REAPED_MAX) { /* there is more to do, and more will come */
+                        kill(getpid(), SIGCHLD);
+                        return;
+                }
+        }
         /* Whoever loses its parent becomes init's child: without children it is alone. */
         child->alone = pid < 0 ? errno == ECHILD : child->main < 0 && holder_is_alone(child);
 }

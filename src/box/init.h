@@ -32,5 +32,6 @@ struct still {
 void still_begin(struct still *still, const struct child *child);
 void still_add(struct still *still, pid_t pid);
 bool still_holds(const struct still *still, const struct child *child);
+uint64_t still_last_pid(const struct child *child); /* that was given out; 0: not known */
 
 #endif

@@ -20,29 +20,17 @@
 #include "box/scratch.h"
 #include "box/tree.h"
 
-static bool init_has_ended;
-
-static void note_init(struct child *child, pid_t pid, int status)
-{
-        (void)status;
-        init_has_ended |= pid == child->init;
-}
-
-/* Wait until init has ended, or the warden wants it to. */
-static void await_init(struct child *child)
+/* Wait until init has ended, or the warden wants all to end. */
+static void await_end(struct child *child)
 {
         const uint64_t mask = 1ULL << (SIGCHLD - 1) | 1ULL << (SIGTERM - 1);
         int status;
-        pid_t pid;
 
-        while (!init_has_ended) {
-                long signal = syscall(SYS_rt_sigtimedwait, &mask, NULL, NULL, sizeof(mask));
-
-                if (signal == SIGTERM)
-                        (void)kill(child->init, SIGKILL); /* not reaped yet: still its own number */
-                while ((pid = (pid_t)syscall(SYS_wait4, -1, &status, __WALL | WNOHANG, NULL)) > 0)
-                        note_init(child, pid, status);
-        }
+        while (syscall(SYS_wait4, child->init, &status, __WALL | WNOHANG, NULL) == 0)
+                if (syscall(SYS_rt_sigtimedwait, &mask, NULL, NULL, sizeof(mask)) == SIGTERM) {
+                        (void)kill(child->init, SIGKILL); /* not reaped yet: its own number */
+                        return;
+                }
 }
 
 /* Everything that a keeper has to have before there is an init. */
@@ -83,7 +71,7 @@ _Noreturn void box_keep(struct child *child)
         if (descriptor_keep(0, (int[]){ child->scratch, child->proc }, 2) < 0)
                 r = -EBADF;
         if (r == 0)
-                await_init(child);
+                await_end(child);
         if (box_fence(FENCE_TREE_KILL))
                 tree_end(child, NULL);
         scratch_remove(child);

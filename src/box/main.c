@@ -40,7 +40,7 @@ static int take_descriptors(struct child *child, const int *fds, int n)
 }
 
 /* A terminal of the box's own: the warden gets the master, the program the other end. */
-static int make_terminal(struct child *child)
+int box_make_terminal(struct child *child)
 {
         int unlock = 0;
 
@@ -57,7 +57,7 @@ static int take_terminal(struct child *child, int *fds)
 {
         struct winsize size = { .ws_row = child->page->spec.rows,
                                 .ws_col = child->page->spec.columns };
-        int r = child->terminal[0] < 0 ? make_terminal(child) : 0;
+        int r = child->terminal[0] < 0 ? box_make_terminal(child) : 0;
         int master = child->terminal[0], slave = child->terminal[1];
 
         if (r < 0)
@@ -135,10 +135,7 @@ static int enter(struct child *child)
 {
         int r = 0;
 
-        if (child->plan->caged) { /* init has done all that was forked with it (cage.c) */
-                if (child->plan->tty) /* of the host's terminals it will reach no other */
-                        r = make_terminal(child);
-        } else {
+        if (!child->plan->caged) { /* there init has done all that before it forked main */
                 r = box_enter_network(child);
                 if (r == 0)
                         r = box_await_word(child, &child->page->ids_written);
@@ -199,8 +196,10 @@ static void enter_main(struct child *child)
         child->warden = base_close(child->warden); /* init watches it for both */
         child->ids = -1;
         if (box_fence(FENCE_DESCRIPTORS))
-                r = descriptor_keep(3, (int[]){ child->pair[1], child->start, child->host_proc },
-                                    3);
+                r = descriptor_keep(3,
+                                    (int[]){ child->pair[1], child->start, child->host_proc,
+                                             child->terminal[0], child->terminal[1] },
+                                    5);
         if (r < 0)
                 r = step_failed(child, "close descriptors", NULL, -r);
         if (!child->forked)

@@ -24,7 +24,7 @@ static bool read_clock(pid_t pid, uint64_t *ret)
 }
 
 /* The last pid that was given out in the box's own namespace: the last word of /proc/loadavg. */
-static uint64_t last_pid(const struct child *child)
+uint64_t still_last_pid(const struct child *child)
 {
         static int fd = -1; /* init's own: it is asked for many times */
         char text[128] = "", *at = text;
@@ -43,7 +43,7 @@ static uint64_t last_pid(const struct child *child)
 
 void still_begin(struct still *still, const struct child *child)
 {
-        *still = (struct still){ .last_pid = last_pid(child) };
+        *still = (struct still){ .last_pid = still_last_pid(child) };
 }
 
 void still_add(struct still *still, pid_t pid)
@@ -65,5 +65,5 @@ bool still_holds(const struct still *still, const struct child *child)
                 if (!read_clock(still->pids[i], &now) || now != still->clocks[i])
                         return false;
         }
-        return last_pid(child) == still->last_pid;
+        return still_last_pid(child) == still->last_pid;
 }

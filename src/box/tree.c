@@ -9,6 +9,7 @@
 
 #define DEPTH_MAX 100000
 #define PAUSE (2 * NSEC_PER_MSEC)
+#define REAPED_MAX 4096
 
 struct entry {
         uint64_t inode;
@@ -178,26 +179,46 @@ static void kill_all(struct child *child)
         }
 }
 
-/* Reap who is dead. False: there is nobody left. */
-static bool reap_all(struct child *child, void (*ended)(struct child *, pid_t, int))
+/* Reap who is dead, but not for ever: a tree that is not all killed may bring up more of them than
+ * one process can reap. False: there is nobody left. */
+static bool reap_some(struct child *child, void (*ended)(struct child *, pid_t, int))
 {
         int status;
-        pid_t pid;
+        pid_t pid = 1;
 
-        while ((pid = (pid_t)syscall(SYS_wait4, -1, &status, __WALL | WNOHANG, NULL)) > 0)
-                if (ended)
+        for (int i = 0; pid > 0 && i < REAPED_MAX; i++) {
+                pid = (pid_t)syscall(SYS_wait4, -1, &status, __WALL | WNOHANG, NULL);
+                if (pid > 0 && ended)
                         ended(child, pid, status);
-        return pid == 0 || errno != ECHILD;
+        }
+        return pid >= 0 || errno != ECHILD;
+}
+
+static void ignore_children(void)
+{
+        struct {
+                void (*handler)(int);
+                unsigned long flags;
+                void *restorer;
+                uint64_t mask;
+        } ignore = { .handler = SIG_IGN };
+
+        syscall(SYS_rt_sigaction, SIGCHLD, &ignore, NULL, sizeof(ignore.mask));
 }
 
 void tree_end(struct child *child, void (*ended)(struct child *child, pid_t pid, int status))
 {
         const uint64_t mask = 1ULL << (SIGCHLD - 1);
-        const struct timespec pause = { .tv_nsec = PAUSE };
+        const struct timespec pause = { .tv_nsec = ended ? PAUSE : PAUSE / 4 };
 
-        while (reap_all(child, ended)) {
-                kill_all(child);
-                if (!reap_all(child, ended))
+        /* Who is told of nobody lets the kernel reap: of the dead there may be thousands, and each
+         * wait goes through all of them. */
+        if (!ended)
+                ignore_children();
+        for (;;) {
+                if (!child->alone)
+                        kill_all(child);
+                if (!reap_some(child, ended))
                         return;
                 (void)syscall(SYS_rt_sigtimedwait, &mask, NULL, &pause, sizeof(mask));
         }

@@ -21,6 +21,8 @@
 #define LOOK_STILL (50 * NSEC_PER_MSEC) /* at a tree in which nothing happens, at least */
 #define LOOK_ASLEEP NSEC_PER_SEC        /* and at most */
 #define LOOK_NEAR (2 * NSEC_PER_MSEC)
+#define LOOK_GROWING (3 * NSEC_PER_MSEC) /* whether there may be more processes */
+#define LOOK_GROWING_STILL (10 * NSEC_PER_MSEC)
 #define HANDED_OUT (2 * MIB)      /* of memory, in a millisecond: more than most processors can */
 #define SLACK_PART 8              /* of the time to the next look at a tree that is still */
 #define TICK (NSEC_PER_SEC / 100) /* of /proc's processor times */
@@ -388,7 +390,16 @@ static void set_slack(uint64_t slack)
         set = slack;
 }
 
-enum box_verdict watch_tree(struct child *child, uint64_t now, uint64_t *ret_next)
+/* Without a user namespace no limit of the kernel's stops a tree that grows. So between two looks
+ * see whether it could have: whoever starts a process on the host makes this number larger. */
+static bool may_have_grown(const struct child *child, uint64_t pid_then)
+{
+        uint64_t pid = still_last_pid(child);
+
+        return pid == 0 || pid < pid_then || pid - pid_then >= child->page->spec.processes / 4;
+}
+
+static enum box_verdict look(struct child *child, uint64_t now, uint64_t *ret_next)
 {
         struct box_page *page = child->page;
         uint64_t limit = page->spec.memory, memory;
@@ -424,4 +435,20 @@ enum box_verdict watch_tree(struct child *child, uint64_t now, uint64_t *ret_nex
         if (page->spec.processes && tree.tasks > page->spec.processes)
                 return BOX_PIDS;
         return BOX_OK;
+}
+
+enum box_verdict watch_tree(struct child *child, uint64_t now, uint64_t *ret_next)
+{
+        bool grows = child->plan->caged && child->page->spec.processes;
+        static uint64_t next, pid_then;
+        enum box_verdict verdict = BOX_OK;
+
+        if (!grows)
+                return look(child, now, ret_next);
+        if (now >= next || may_have_grown(child, pid_then)) {
+                pid_then = still_last_pid(child);
+                verdict = look(child, now, &next);
+        }
+        *ret_next = MIN(next, now + (child->still ? LOOK_GROWING_STILL : LOOK_GROWING));
+        return verdict;
 }

@@ -210,7 +210,9 @@ static void control_ready(struct watch *control, uint32_t events)
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
                 return;
         loop_unwatch(call->loop, control);
-        ended(call);
+        /* Without namespaces init may be dead and others not yet: its keeper sees to that. */
+        if (n > 0 || !call->plan->caged)
+                ended(call);
 }
 
 static void init_gone(struct watch *init, uint32_t events)

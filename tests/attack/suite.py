@@ -58,6 +58,7 @@ GRACE = 1.0  # seconds that a call may come back after its deadline, on a busy m
 BOTH = ("root", "user")
 FORKED = bool(os.environ.get("CALLBOX_ATTACK_FORKED"))
 PREPARED = bool(os.environ.get("CALLBOX_ATTACK_PREPARED")) or FORKED
+LANDLOCK = bool(os.environ.get("CALLBOX_ATTACK_LANDLOCK"))
 QUICK = bool(os.environ.get("CALLBOX_ATTACK_QUICK"))
 
 # Numbers of the list of attacks that have no row in TABLE, each with its reason.
@@ -212,7 +213,7 @@ class Box:
             own = ["--warden", Tools.wardens[self.who][1]]
             if FORKED and program is None:
                 binary, zygote = ["env", "CALLBOX_FORKED=1", Tools.unfenced], [Tools.zygote]
-        read = ["--read", self.bin]
+        read = ["--read", self.bin, *(["--box", "landlock"] if LANDLOCK else [])]
         command = [*binary, "run", *own, *mode, *read]
         command += [os.fspath(o) for o in options]
         command += ["--", *zygote, *(program if program is not None else self.payload(*args))]
@@ -2436,7 +2437,7 @@ def register():
                 continue
             name = f"{row.number} {row.title} [{who}]"
             harness.add(name, fenced(row, who), row.alone)
-            if has_control and not PREPARED and who in row.control_who:
+            if has_control and not PREPARED and not LANDLOCK and who in row.control_who:
                 left_out = f"without {row.without}" if row.without else "laxer policy"
                 alone = row.alone and row.number.startswith("D")  # a control measures no time
                 harness.add(f"{name[:-1]}, control {left_out}]", control(row, who), alone)
