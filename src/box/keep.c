@@ -69,7 +69,7 @@ _Noreturn void box_keep(struct child *child)
                 (void)!write(child->control, &failed, 1);
         /* Whoever waits for the end of init's sockets must not wait for this one. */
         if (descriptor_keep(0, (int[]){ child->scratch, child->proc }, 2) < 0)
-                r = -EBADF;
+                r = step_failed(child, "close descriptors", NULL, errno);
         if (r == 0)
                 await_end(child);
         if (box_fence(FENCE_TREE_KILL))

@@ -100,7 +100,8 @@ static int execute(struct child *child)
                         syscall(SYS_execve, candidate, argv, environment);
                         if (errno != ENOENT && errno != ENOTDIR && errno != EACCES)
                                 return errno;
-                        if (errno == EACCES)
+                        /* One that is there; of what is closed to the box, nobody can tell. */
+                        if (errno == EACCES && syscall(SYS_access, candidate, F_OK) == 0)
                                 error = EACCES;
                 }
                 path += n + (path[n] == ':');

@@ -10,6 +10,8 @@
 #define DEPTH_MAX 100000
 #define PAUSE (2 * NSEC_PER_MSEC)
 #define REAPED_MAX 4096
+#define ROUNDS 16
+#define DEEP_AFTER (700 * NSEC_PER_MSEC) /* until then the dead may be in the way */
 
 struct entry {
         uint64_t inode;
@@ -154,26 +156,46 @@ static void kill_listed(int proc, pid_t pid, pid_t root)
                 (void)syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
 }
 
+/* Children of this process: their numbers are theirs until they are reaped here. A storm in which
+ * each forks once and exits consists of nothing else, and is won by speed: a look and a kill take less
+ * time than a fork. */
+static bool kill_children(struct list *list, pid_t root)
+{
+        bool known = true;
+
+        for (int i = 0; known && i < ROUNDS; i++) {
+                list->n = 0;
+                known = list_children(list, root);
+                for (size_t j = 0; j < list->n; j++)
+                        (void)kill(list->pids[j], SIGKILL);
+        }
+        return known;
+}
+
 /* One pass. From ABI 6 on Landlock lets this process signal nobody but those below it, and the
- * kernel reaches all of them at once: a fork that is under way is given up. Without that, each is
- * killed before its children are looked for: it makes no more, and those it has made come up to
- * this process when it is gone, for the next pass. */
-static void kill_all(struct child *child)
+ * kernel reaches all of them at once: a fork that is under way is given up. Without that, children
+ * are killed, and those that they have made come up to this process when they are gone, for the next
+ * pass. A tree that grows downwards as fast is met by killing all that is found in it; each before
+ * its children are looked for, so that it makes no more. */
+static void kill_all(struct child *child, bool deep)
 {
         static pid_t pids[TREE_MAX];
         struct list list = { .proc = child->proc, .pids = pids, .max = TREE_MAX };
         pid_t root = getpid();
+        size_t children;
         bool known;
 
         if (child->scoped) {
                 (void)kill(-1, SIGKILL);
                 return;
         }
-        known = list_children(&list, root);
+        known = kill_children(&list, root);
         if (!known)
                 list_by_parents(&list, root);
-        for (size_t i = 0; i < list.n; i++) {
-                kill_listed(child->proc, list.pids[i], root);
+        children = known ? list.n : 0;
+        for (size_t i = 0; i < list.n && (deep || !known); i++) {
+                if (i >= children)
+                        kill_listed(child->proc, list.pids[i], root);
                 if (known)
                         (void)list_children(&list, list.pids[i]);
         }
@@ -211,13 +233,15 @@ void tree_end(struct child *child, void (*ended)(struct child *child, pid_t pid,
         const uint64_t mask = 1ULL << (SIGCHLD - 1);
         const struct timespec pause = { .tv_nsec = ended ? PAUSE : PAUSE / 4 };
 
+        const uint64_t deep_after = time_now() + DEEP_AFTER;
+
         /* Who is told of nobody lets the kernel reap: of the dead there may be thousands, and each
          * wait goes through all of them. */
         if (!ended)
                 ignore_children();
         for (;;) {
                 if (!child->alone)
-                        kill_all(child);
+                        kill_all(child, time_now() > deep_after);
                 if (!reap_some(child, ended))
                         return;
                 (void)syscall(SYS_rt_sigtimedwait, &mask, NULL, &pause, sizeof(mask));

@@ -80,7 +80,7 @@ static inline int landlock_abi(void)
 #ifdef BOX_UNFENCED /* the attack suite tries older ones as well */
         const char *wanted = getenv("CALLBOX_LANDLOCK_ABI");
 
-        if (wanted && atoi(wanted) < abi)
+        if (wanted && *wanted && atoi(wanted) < abi)
                 abi = atoi(wanted);
 #endif
 

@@ -56,6 +56,7 @@ extern const struct attack attacks_surface[];   /* I, J */
 extern const struct attack attacks_channels[];  /* L, M, O, Q, R */
 extern const struct attack attacks_extra[];     /* X: beyond the list */
 extern const struct attack attacks_traces[];
+extern const struct attack attacks_cage[]; /* what no namespace keeps */
 
 extern const char *self_path;  /* argv[0] */
 extern const char *self_token; /* the token, to hand on to an exec of oneself */
@@ -103,6 +104,10 @@ const char *status_field(const char *name);
 bool opens(const char *path, int flags);
 /* Is it a process of ours? In a box that was forked there is one that we have not started. */
 bool is_child(int pid);
+/* Is this a box without namespaces? It has a directory of the host's for its /tmp. */
+bool caged(void);
+/* A place for temporary files: the box's own. */
+const char *scratch(const char *name);
 /* What is wrong with the fences as seen from main, or a child of it; NULL where all hold. */
 const char *missing_fence(bool child);
 long argument(int argc, char **argv, int index, long otherwise);

@@ -461,7 +461,7 @@ static void try_deputy(struct tally *tally, int pid)
                                 snprintf(path, sizeof(path), r ? "//proc/%d/./%s" : "/proc/%d/%s",
                                          pid, files[i]);
                         fd = open(path, O_RDONLY | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0600);
-                        if (fd >= 0 && (read(fd, &byte, 1) >= 0 || errno != EACCES))
+                        if (fd >= 0 && (read(fd, &byte, 1) >= 0 || (errno != EACCES && errno != EPERM)))
                                 put_broken(tally, "%s opens", path);
                         else
                                 put_held(tally, "%s", errno_name(errno));

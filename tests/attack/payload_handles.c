@@ -249,7 +249,8 @@ static int d52_others(int argc, char **argv)
         (void)argc;
         (void)argv;
         if (!dir)
-                return untried("/dev/pts %s", errno_name(errno));
+                return caged() ? held("/dev/pts %s", errno_name(errno))
+                               : untried("/dev/pts %s", errno_name(errno));
         name_of(0, own, sizeof(own));
         fstat(0, &mine);
         if (master >= 0)

@@ -145,6 +145,9 @@ static int g93_capabilities(int argc, char **argv)
         (void)argv;
         for (size_t i = 0; i < COUNT(sets); i++) {
                 value = status_field(sets[i]);
+                /* Only a privileged process can empty it; no_new_privs makes it mean nothing. */
+                if (caged() && strcmp(sets[i], "CapBnd") == 0)
+                        continue;
                 if (!value || strcmp(value, "0000000000000000") != 0)
                         put_broken(&tally, "%s is %s", sets[i], value ? value : "unknown");
                 else
@@ -155,7 +158,9 @@ static int g93_capabilities(int argc, char **argv)
                 put_broken(&tally, "no_new_privs is %s", value ? value : "unknown");
         expect_failure(&tally, "no_new_privs off", prctl(PR_SET_NO_NEW_PRIVS, 0, 0, 0, 0));
         bits = prctl(PR_GET_SECUREBITS);
-        if (bits < 0 || (bits & locked) != locked)
+        if (caged() && bits == 0 && geteuid() != 0)
+                put_held(&tally, "a user has none to lock");
+        else if (bits < 0 || (bits & locked) != locked)
                 put_broken(&tally, "securebits are 0x%x, not locked", (unsigned)bits);
         else
                 put_held(&tally, "securebits are locked");
@@ -218,7 +223,7 @@ static int g99_hostname(int argc, char **argv)
         gethostname(name, sizeof(name) - 1);
         expect_fence(&tally, "sethostname", sethostname(name, strlen(name)));
         expect_fence(&tally, "setdomainname", setdomainname("", 0));
-        if (strcmp(name, "box") != 0)
+        if (strcmp(name, "box") != 0 && !caged())
                 put_broken(&tally, "the host's name is %s", name);
         return verdict(&tally);
 }
@@ -402,7 +407,7 @@ static int h102_entry32(int argc, char **argv)
                 .p_flags = 5,
                 .p_align = 4096,
         };
-        char path[] = "/tmp/h102";
+        char *path = strdup(scratch("h102"));
         int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0700);
 
         (void)argc;

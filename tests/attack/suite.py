@@ -18,6 +18,10 @@ prepared: one warden for root and one for the user serve the whole suite, so tha
 leaks into the next is found as well. With CALLBOX_ATTACK_FORKED=1 that box is one that was forked from
 a zygote (zygote.c).
 
+With CALLBOX_ATTACK_LANDLOCK=1 the boxes have no namespaces; CALLBOX_ATTACK_ABI=N has them made as on a
+kernel with that version of Landlock. The payload knows such a box by its TMPDIR and does not take names for
+files. Controls are those that a row names for it (caged_without), inside namespaces of their own.
+
 Binaries: CALLBOX, CALLBOX_UNFENCED, CALLBOX_PAYLOAD, or those below build/; a payload that is not
 there is compiled.
 """
@@ -59,6 +63,7 @@ BOTH = ("root", "user")
 FORKED = bool(os.environ.get("CALLBOX_ATTACK_FORKED"))
 PREPARED = bool(os.environ.get("CALLBOX_ATTACK_PREPARED")) or FORKED
 LANDLOCK = bool(os.environ.get("CALLBOX_ATTACK_LANDLOCK"))
+ABI = os.environ.get("CALLBOX_ATTACK_ABI")  # needs the unfenced build, with all its fences
 QUICK = bool(os.environ.get("CALLBOX_ATTACK_QUICK"))
 
 # Numbers of the list of attacks that have no row in TABLE, each with its reason.
@@ -75,8 +80,6 @@ NOT_HERE = {
     "E59": "masks lie on the box's own fresh /proc, where the payload has no time to replace them",
     "E67": "copying results out is the host's; the command copies nothing",
     "E68": "copying results out is the host's; the command opens nothing in a workspace",
-    "E74": "Landlock-only boxes are not built",
-    "E75": "Landlock-only boxes are not built",
     "F86": "callbox writes to the host's /proc before it has mounts of its own",
     "G97": "out of scope by the list itself",
     "H104": "aarch64",
@@ -100,6 +103,23 @@ NOT_FORKED = {
     "X29": "forked boxes are lent no network",
     "X30": "forked boxes are lent no network",
     "H110 (a call that the policy allows)": "where it is ptrace, nothing is forked",
+}
+
+# Numbers whose property a box without namespaces does not have, each with its reason (docs/security.md).
+NOT_LANDLOCK = {
+    "B23": "its /tmp is a directory of the host's, without a limit on its size; there is no /dev/shm",
+    "B24 (inodes without end)": "its /tmp is a directory of the host's",
+    "B22 (memory held as tmpfs)": "its /tmp is a directory of the host's",
+    "E73": "names, sizes and times of what is not shown can be seen",
+    "E76 (odd names in paths)": "nothing can be shown at another place",
+    "F81": "the numbers and names of the host's processes can be seen",
+    "F83": "/proc is the host's; what is for root alone stays closed",
+    "J120 (services of the host with a private loopback)": "a loopback of its own is refused",
+    "J127": "there are no sockets but local ones",
+    "Q167": "the arguments of the host's processes can be seen, their environment cannot",
+    "X29": "it has no network that could be lent",
+    "X30 (a view of its network, handed to the host's listener)": "it has no network",
+    "X30 (a view of its network, handed to who connects)": "it has no network",
 }
 
 # Cases that cannot be tried on some hosts, each with its reason.
@@ -175,7 +195,7 @@ class Box:
         self.who = who
         self.user = who == "user"
         self.without = without
-        self.binary = Tools.unfenced if without else Tools.callbox
+        self.binary = Tools.unfenced if without or ABI else Tools.callbox
         self.token = "attack-" + secrets.token_hex(6)
         self.dir = Tools.scratch.directory(user=self.user)
         self.bin = str(Tools.scratch.bin)
@@ -217,7 +237,11 @@ class Box:
         command = [*binary, "run", *own, *mode, *read]
         command += [os.fspath(o) for o in options]
         command += ["--", *zygote, *(program if program is not None else self.payload(*args))]
-        return harness.as_user(command) if self.user else command
+        command = harness.as_user(command) if self.user else command
+        # In other boxes the control has namespaces by itself; survivors are to be seen from outside.
+        if LANDLOCK and self.without and self.without != "tree-kill":
+            command = ["unshare", "--fork", "--pid", "--mount-proc", "--ipc", "--uts", "--net", "--", *command]
+        return command
 
     def through_warden(self, options, prefix):
         """A terminal of its own and a callbox that is watched or held down need one of their own."""
@@ -391,6 +415,7 @@ class Attack:
     control_args: object = None  # other arguments for the control
     control_options: object = None  # the control is a laxer policy instead of a missing fence
     control_who: tuple = BOTH
+    caged_without: str = None  # the fences that the control of a box without namespaces leaves out
     alone: bool = False
     who: tuple = BOTH
     more: dict = dataclasses.field(default_factory=dict)  # further arguments of Box.run
@@ -431,7 +456,7 @@ attack(
     "setsid, double fork, main exits",
     "A1-double-fork",
     judge=returns_alone,
-    without="pid,root,tree-kill",
+    caged_without="tree-kill", without="pid,root,tree-kill",
     alone=True,
 )
 attack(
@@ -458,7 +483,8 @@ def few_processes(box, result):
     """The number of processes stayed at the limit, and the call's end took them all."""
     problem = ended_by("pids", or_held=True)(box, result)
     peak = (result.report or {}).get("usage", {}).get("processes_peak", 0)
-    if problem is None and peak > 46:  # the kernel's bound lies a little above the limit
+    # The kernel's bound lies a little above the limit; without namespaces there is none but init's looks.
+    if problem is None and peak > 46 and not LANDLOCK:
         return f"{peak} processes at a time"
     left = box.survivors()
     return problem or (f"{len(left)} processes survive" if left else None)
@@ -580,7 +606,7 @@ attack(
     "signals and ptrace against init",
     "A12-attack-init",
     judge=init_unharmed,
-    without="pid,root,landlock,syscalls",
+    caged_without="landlock,syscalls", without="pid,root,landlock,syscalls",
 )
 attack(
     "A14",
@@ -636,7 +662,7 @@ attack(
     "a subreaper and its orphans",
     "A19-subreaper",
     judge=returns_alone,
-    without="pid,root,tree-kill",
+    caged_without="tree-kill", without="pid,root,tree-kill",
     alone=True,
 )
 
@@ -649,7 +675,7 @@ attack(
     args=("300",),
     options=("--memory", "96M"),
     judge=memory_ended,
-    without="rlimits,watch",
+    caged_without="rlimits,watch", without="rlimits,watch",
 )
 attack(
     "B21",
@@ -1103,7 +1129,7 @@ def fake_home(box):
     return box.directory("home"), [box.file(f"home/{name}") for name in HOME_FILES]
 
 
-@attempt("E53", "secrets of the home directory and the host", without="root")
+@attempt("E53", "secrets of the home directory and the host", caged_without="landlock", without="root")
 def e53(box):
     home, files = fake_home(box)
     more = ["/root", "/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/machine-id"]
@@ -1123,7 +1149,7 @@ def e53_cwd(box):
     return None
 
 
-attack("E54", "ways around the root", "E54-around-root", args=lambda b: [b.file("s")], without="root")
+attack("E54", "ways around the root", "E54-around-root", args=lambda b: [b.file("s")], caged_without="landlock", without="root")
 attack(
     "E55",
     "escape by chroot",
@@ -1444,7 +1470,7 @@ def e80(box):
 # ---- F. /proc, /sys, /dev ----------------------------------------------------------------------
 
 attack("F81", "pids of the host", "F81-pids", without="pid,root,watch")
-attack("F82", "settings of the kernel", "F82-kernel-settings", without="readonly,masks,landlock")
+attack("F82", "settings of the kernel", "F82-kernel-settings", caged_without="landlock", without="readonly,masks,landlock")
 attack("F83", "files of /proc and /sys that tell too much", "F83-masked", without="masks,root")
 attack("F85", "its own ids and attributes", "F85-self", without="readonly,masks,landlock")
 attack("F87", "devices", "F87-devices", without="root")
@@ -1973,6 +1999,8 @@ def r170(box):
             return None if error.get("text") else f"{name} {when}: no reason, {result.brief()}"
         if result.reason == "exited" and (ran or result.report["code"] == 3):
             return None  # the call was of no consequence, or the payload itself was hit
+        if LANDLOCK and name == "write" and result.reason == "exited":
+            return None  # nothing of the set-up depends on the first one, so it was the payload's
         if name == "ioctl" and result.reason == "timeout":
             return None  # an answer of the notifier was lost: the caller waits until the deadline
         return f"{name} {when}: {result.brief()}"
@@ -2394,6 +2422,120 @@ def x30_serve(box):
         os.close(view)
 
 
+# ---- What a box without namespaces has to withstand --------------------------------------------
+
+
+def owned_by_box(box, *paths):
+    """Let them belong to whom the box is on the host: only then is something to be kept."""
+    for path in paths:
+        harness.Scratch.own(path, box.user)
+        if harness.ROOT and not box.user:
+            os.chown(path, harness.BOX_ID, harness.BOX_ID)
+
+
+@attempt("E74", "mode, owner and times of a readable file", without="root,readonly", caged_without="syscalls")
+def e74(box):
+    shown = box.file("r/file", GRANTED)
+    owned_by_box(box, shown)
+    return by_payload(box, box.run("E74-attributes", shown, options=("--read", shown.parent)))
+
+
+@attempt(
+    "E75",
+    "contents of a readable file, past Landlock",
+    without="root,readonly,landlock,syscalls",
+    caged_without="syscalls,landlock",
+)
+def e75(box):
+    shown, empty = box.file("r/file", GRANTED), box.dir / "r" / "empty"
+    empty.touch()
+    owned_by_box(box, shown, empty)
+    result = box.run("E75-contents", shown, empty, options=("--read", shown.parent))
+    return by_payload(box, result) or (None if empty.exists() else "a file is gone")
+
+
+@attempt("E75", "a protected file of a workspace", without="root,protect,readonly", caged_without="protect")
+def e75_kept(box):
+    work = box.directory("w")
+    kept, empty = box.file("w/.envrc", GRANTED), box.file("w/.mcp.json", GRANTED)
+    result = box.run("E75-contents", kept, empty, options=("--workspace", work))
+    return by_payload(box, result) or (None if empty.exists() else "a file is gone")
+
+
+@attempt(
+    "X40",
+    "a process of the same user",
+    no_control="it would have to be in the box's own namespaces; without any, see below",
+)
+def x40(box):
+    # As the user whom the box is: that of the caller, or root's stand-in.
+    ids = harness.USER_ID if box.user and harness.ROOT else os.getuid() if box.user else harness.BOX_ID
+    command = ["sleep", "20"]
+    if harness.ROOT:
+        command = ["setpriv", f"--reuid={ids}", f"--regid={ids}", "--clear-groups", *command]
+    outsider = subprocess.Popen(command)
+    try:
+        if LANDLOCK or not box.without:
+            return by_payload(box, box.run("X40-outsider", str(outsider.pid)))
+    finally:
+        harness.end(outsider)
+
+
+@attempt(
+    "X40",
+    "a process of the same user, beside it",
+    no_control="its control is that of a box without namespaces",
+    caged_without="syscalls,landlock",
+)
+def x40_beside(box):
+    """The same in one command, which a control runs in namespaces of its own."""
+    ids = harness.USER_ID if box.user and harness.ROOT else os.getuid() if box.user else harness.BOX_ID
+    drop = f"setpriv --reuid={ids} --regid={ids} --clear-groups" if harness.ROOT else ""
+    command = box.command(("X40-outsider", "PID"), ("--timeout", "10"))
+    wrapped = command[: command.index("--") + 1] if command[0] == "unshare" else []
+    inner = " ".join(f'"$outsider"' if part == "PID" else f"'{part}'" for part in command[len(wrapped) :])
+    script = f"{drop} sleep 20 & outsider=$!; {inner}; code=$?; kill $outsider; exit $code"
+    result = harness.execute([*wrapped, "sh", "-c", script], cwd=Tools.empty, timeout=20)
+    result.report = harness.parse_report(result.out)
+    return by_payload(box, result)
+
+
+@attempt("X41", "watches places that are not shown", without="root", caged_without="syscalls")
+def x41(box):
+    hidden = box.file("private/file")
+    return by_payload(box, box.run("X41-watching", hidden, hidden.parent, "/root", "/home"))
+
+
+@attempt("X42", "what ordinary programs do goes on", no_control="not an attack")
+def x42(box):
+    for options in ((), ("--workspace", box.directory("w"))):
+        problem = by_payload(box, box.run("X42-ordinary", options=options))
+        if problem:
+            return problem
+    return None
+
+
+for way in ("setsid", "double-fork", "stopped", "storm", "reaper"):
+
+    def x43(box, way=way):
+        for _ in range(int(os.environ.get("CALLBOX_ATTACK_CLINGING", "5" if QUICK else "20"))):
+            result = box.run("X43-clinging", way)
+            if result.reason not in ("exited", "pids"):
+                raise Untried(result.brief())
+            left = box.survivors()
+            if left:
+                return f"{len(left)} processes survive the call"
+        return None
+
+    attempt(
+        "X43",
+        f"a tree that clings to life: {way}",
+        without="pid,root,tree-kill",
+        caged_without=None if way == "storm" else "tree-kill",  # nobody could end it
+        alone=True,
+    )(x43)
+
+
 # ---- Turning the table into cases --------------------------------------------------------------
 
 
@@ -2403,6 +2545,8 @@ def fenced(row, who):
         try:
             problem = row.perform(box)
         except Untried as untried:
+            if LANDLOCK and re.search(r"without namespaces|needs a net namespace", str(untried)):
+                return  # refused, with the reason
             raise Failed(f"not tried: {untried}")
         finally:
             box.clean_up()
@@ -2413,7 +2557,7 @@ def fenced(row, who):
 
 def control(row, who):
     def run_it():
-        box = Box(who, row.without)
+        box = Box(who, row.caged_without if LANDLOCK else row.without)
         try:
             problem = row.perform(box, control=True)
         except Untried as untried:
@@ -2430,6 +2574,8 @@ def register():
     for row in TABLE:
         if FORKED and {row.number, f"{row.number} ({row.title})"} & set(NOT_FORKED):
             continue
+        if LANDLOCK and {row.number, f"{row.number} ({row.title})"} & set(NOT_LANDLOCK):
+            continue
         has_control = row.without is not None or row.control_options is not None
         assert has_control != (row.no_control is not None), f"{row.number}: a control or a reason"
         for who in present:
@@ -2437,8 +2583,11 @@ def register():
                 continue
             name = f"{row.number} {row.title} [{who}]"
             harness.add(name, fenced(row, who), row.alone)
-            if has_control and not PREPARED and not LANDLOCK and who in row.control_who:
-                left_out = f"without {row.without}" if row.without else "laxer policy"
+            if LANDLOCK and not (row.caged_without and harness.ROOT and not ABI):
+                continue
+            if has_control and not PREPARED and who in row.control_who:
+                without = row.caged_without if LANDLOCK else row.without
+                left_out = f"without {without}" if without else "laxer policy"
                 alone = row.alone and row.number.startswith("D")  # a control measures no time
                 harness.add(f"{name[:-1]}, control {left_out}]", control(row, who), alone)
 
@@ -2446,7 +2595,7 @@ def register():
 if __name__ == "__main__":
     register()
     if "--not-here" in sys.argv:
-        for number, reason in {**NOT_HERE, **(NOT_FORKED if FORKED else {})}.items():
+        for number, reason in {**NOT_HERE, **(NOT_FORKED if FORKED else {}), **(NOT_LANDLOCK if LANDLOCK else {})}.items():
             print(f"{number}: {reason}")
         sys.exit(0)
     sys.exit(harness.main(workers=4, skips=SKIPS, before=Tools.set_up, after=Tools.tear_down))
