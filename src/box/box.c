@@ -225,7 +225,7 @@ int box_make(const struct plan *plan, const struct box_ends *ends, pid_t *ret_pi
 int box_open(struct box *box, const struct plan *plan, int page, struct box_ends *ends,
              cbx_error *error)
 {
-        int flags = MAP_SHARED | (page < 0 ? MAP_ANONYMOUS : 0), pair[2];
+        int flags = MAP_SHARED | (page < 0 ? MAP_ANONYMOUS : 0), pair[2], r;
 
         box->plan = plan;
         box->page = mmap(NULL, sizeof(*box->page), PROT_READ | PROT_WRITE, flags, page, 0);
@@ -234,9 +234,15 @@ int box_open(struct box *box, const struct plan *plan, int page, struct box_ends
                 return error_oom(error);
         }
         box->page->self = ends->page = box->page;
-        if (plan->caged && scratch_name(box->page->scratch, sizeof(box->page->scratch)) < 0)
-                return error_set(error, -errno, "", "cannot get random numbers: %s",
-                                 strerror(errno));
+        if (plan->caged) {
+                r = scratch_name(box->page->scratch, sizeof(box->page->scratch));
+                if (r < 0) {
+                        error_set(error, r, "tmp", "cannot make a directory for temporary files: %s",
+                                  strerror(-r));
+                        error_hint(error, "/tmp must be there and writable");
+                        return r;
+                }
+        }
         if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
                 return error_set(error, -errno, "", "cannot make a socket: %s", strerror(errno));
         box->control = pair[0];

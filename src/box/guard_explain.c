@@ -70,6 +70,8 @@ static void note_new(struct child *child, const struct seccomp_notif *call, int 
                 notify_trace(child->page, BOX_TRACE_WRITE, path, ENOENT);
         else if (fstatvfs(place.parent, &fs) == 0 && (fs.f_flag & ST_RDONLY))
                 notify_trace(child->page, BOX_TRACE_WRITE, place.text, EROFS);
+        else if (child->plan->caged && !guard_may_change(child, place.text))
+                notify_trace(child->page, BOX_TRACE_WRITE, place.text, EACCES);
         guard_path_close(&place);
 }
 

@@ -9,6 +9,8 @@
 #include <sys/syscall.h>
 
 #define BASE "/tmp/callbox-"
+#define BASES_MAX 16
+#define NAME_BYTES 16
 #define ROUNDS_MAX 100000 /* of removing; each takes a level away */
 
 struct entry {
@@ -19,39 +21,20 @@ struct entry {
         char name[];
 };
 
-static void base_path(char *ret, size_t room)
+/* The directory above those of this user's boxes. It must be the caller's alone: anyone can make
+ * names in /tmp, so where one is taken there is a next. */
+static int open_base(unsigned number, char *path, size_t room)
 {
-        text_copy(ret, room, BASE);
-        text_number(ret + strlen(ret), geteuid());
-}
-
-int scratch_name(char *ret, size_t room)
-{
-        static const char hex[] = "0123456789abcdef";
-        unsigned char bytes[16];
-        char *end;
-
-        base_path(ret, room);
-        if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
-                return -errno;
-        end = ret + strlen(ret);
-        *end++ = '/';
-        for (size_t i = 0; i < sizeof(bytes); i++) {
-                *end++ = hex[bytes[i] >> 4];
-                *end++ = hex[bytes[i] & 15];
-        }
-        *end = '\0';
-        return 0;
-}
-
-/* The directory above, which must be the caller's alone: anyone can make names in /tmp. */
-static int open_base(void)
-{
-        char path[64];
         struct stat st;
+        char *end;
         int fd;
 
-        base_path(path, sizeof(path));
+        text_copy(path, room, BASE);
+        end = text_number(path + strlen(path), geteuid());
+        if (number > 0) {
+                *end++ = '-';
+                text_number(end, number);
+        }
         if (mkdir(path, 0711) < 0 && errno != EEXIST)
                 return -errno;
         fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -67,10 +50,53 @@ static int open_base(void)
         return fd;
 }
 
+static int choose_base(char *path, size_t room)
+{
+        int fd = -EPERM;
+
+        for (unsigned i = 0; fd < 0 && i < BASES_MAX; i++)
+                fd = open_base(i, path, room);
+        return fd;
+}
+
+int scratch_name(char *ret, size_t room)
+{
+        static const char hex[] = "0123456789abcdef";
+        _cleanup_fd_ int base = choose_base(ret, room - 2 * NAME_BYTES - 1);
+        unsigned char bytes[NAME_BYTES];
+        char *end;
+
+        if (base < 0)
+                return base;
+        if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
+                return -errno;
+        end = ret + strlen(ret);
+        *end++ = '/';
+        for (size_t i = 0; i < sizeof(bytes); i++) {
+                *end++ = hex[bytes[i] >> 4];
+                *end++ = hex[bytes[i] & 15];
+        }
+        *end = '\0';
+        return 0;
+}
+
+/* The directory in which this box's lies, and its name in there. */
+static int open_above(struct child *child, const char **ret_name)
+{
+        const char *scratch = child->page->scratch, *slash = strrchr(scratch, '/');
+        char path[sizeof(child->page->scratch)];
+        int fd;
+
+        text_copy(path, (size_t)(slash - scratch) + 1, scratch);
+        *ret_name = slash + 1;
+        fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        return fd < 0 ? -errno : fd;
+}
+
 int scratch_make(struct child *child)
 {
-        const char *name = strrchr(child->page->scratch, '/') + 1;
-        _cleanup_fd_ int base = open_base(), fd = -1;
+        const char *name;
+        _cleanup_fd_ int base = open_above(child, &name), fd = -1;
 
         if (base < 0)
                 return step_failed(child, "make a directory for temporary files",
@@ -172,16 +198,17 @@ static void remove_tree(int base, const char *name, int top)
 
 void scratch_remove(struct child *child)
 {
-        _cleanup_fd_ int base = open_base();
+        const char *name;
+        _cleanup_fd_ int base = open_above(child, &name);
 
         if (base >= 0 && child->scratch >= 0)
-                remove_tree(base, strrchr(child->page->scratch, '/') + 1, child->scratch);
+                remove_tree(base, name, child->scratch);
 }
 
 void scratch_sweep(void)
 {
-        _cleanup_fd_ int base = open_base();
-        char room[4096];
+        char room[4096], path[64];
+        _cleanup_fd_ int base = choose_base(path, sizeof(path));
         long n;
 
         if (base < 0 || flock(base, LOCK_EX | LOCK_NB) < 0)

@@ -2,7 +2,8 @@
 /*
  * The directory that a box without namespaces has in place of a /tmp of its own:
  *
- *   /tmp/callbox-UID/NAME     UID is the caller's, NAME nobody can guess
+ *   /tmp/callbox-UID/NAME     UID is the caller's, or UID-1 and so on where somebody else has taken
+ *                             that; NAME nobody can guess
  *
  * The box's keeper makes it, holds a lock on it as long as it lives, and removes it. One whose lock
  * is free was left by a keeper that was killed; whoever comes next removes it. Between making a

@@ -86,7 +86,7 @@ static int make_box(struct maker *maker, int cgroup, bool zygote, struct box *bo
         ends.warden = maker->warden;
         ends.cgroup = cgroup;
         ends.unhurried = true;
-        ends.zygote = zygote;
+        ends.zygote = zygote && !maker->plan->caged;
         r = box_open(box, maker->plan, page, &ends, error);
         if (r == 0) {
                 if (maker->plan->lends && !zygote) /* nobody would see what is left in it */

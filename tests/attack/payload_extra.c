@@ -452,6 +452,7 @@ static void try_deputy(struct tally *tally, int pid)
         for (int r = 0; r < 3; r++)
                 for (size_t i = 0; i < COUNT(files); i++) {
                         char path[128], byte;
+                        ssize_t n = -1;
                         int fd;
 
                         if (r == 2)
@@ -461,7 +462,11 @@ static void try_deputy(struct tally *tally, int pid)
                                 snprintf(path, sizeof(path), r ? "//proc/%d/./%s" : "/proc/%d/%s",
                                          pid, files[i]);
                         fd = open(path, O_RDONLY | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0600);
-                        if (fd >= 0 && (read(fd, &byte, 1) >= 0 || (errno != EACCES && errno != EPERM)))
+                        if (fd >= 0)
+                                n = read(fd, &byte, 1);
+                        /* Of one that is dead there is nothing to be read. */
+                        if (fd >= 0 && (n > 0 || (n == 0 && strncmp(files[i], "fd/", 3) == 0) ||
+                                        (n < 0 && errno != EACCES && errno != EPERM)))
                                 put_broken(tally, "%s opens", path);
                         else
                                 put_held(tally, "%s", errno_name(errno));

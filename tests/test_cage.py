@@ -1,0 +1,296 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Boxes without namespaces: when they are chosen, what they refuse, what they leave, and that the
+end of each process around a call is the end of the call. The attacks on them are those of
+tests/attack/suite.py, with CALLBOX_ATTACK_LANDLOCK=1."""
+
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import harness
+from harness import check, equal, for_people, wait_until
+
+SCRATCH = harness.Scratch()
+CALLBOX = SCRATCH.install(harness.callbox_path(), "callbox")
+UNFENCED = SCRATCH.install(
+    os.environ.get("CALLBOX_UNFENCED") or str(harness.REPO / "build" / "tests" / "callbox-unfenced"), "unfenced"
+)
+ROUNDS = 3 if os.environ.get("CALLBOX_SMOKE") else 20
+
+
+def run(user, *program, options=(), prefix=(), binary=CALLBOX, box="landlock", **more):
+    made_of = ("--box", box) if box else ()
+    command = [*prefix, binary, "run", "--json", *made_of, *[str(o) for o in options], "--", *program]
+    result = harness.execute(harness.as_user(command) if user else command, cwd="/", **more)
+    result.report = harness.parse_report(result.out)
+    return result
+
+
+def text(result):
+    equal(result.reason, "exited", result.brief())
+    return result.stdout
+
+
+# ---- Which box it is ---------------------------------------------------------------------------
+
+# In a user namespace of its own a host can be as one that allows no more of them.
+NO_NAMESPACES = ("unshare", "-U", "--map-root-user", "sh", "-c", 'echo 0 >/proc/sys/user/max_user_namespaces && exec "$@"', "sh")
+
+
+@for_people("namespaces are taken where the host has them")
+def taken(user):
+    for box in (None, "auto", "namespaces"):
+        result = run(user, "true", box=box)
+        equal(result.guarantee("tree-kill")["by"], "pid namespace")
+
+
+@for_people("Landlock is taken where namespaces are refused, and the report says so")
+def fallen_back(user):
+    result = run(user, "echo", "hello", box=None, prefix=NO_NAMESPACES)
+    equal(text(result), "hello\n")
+    check("subreaper" in result.guarantee("tree-kill")["by"], result.guarantee("tree-kill"))
+    check("Landlock" in result.guarantee("files")["by"], result.guarantee("files"))
+    for name in ("tree-kill", "files", "network", "syscalls", "privileges", "environment", "memory", "pids"):
+        check(result.guarantee(name)["enforced"], name)
+
+
+@for_people("a box of namespaces that was asked for is refused there, with the fix")
+def refused(user):
+    result = run(user, "true", box="namespaces", prefix=NO_NAMESPACES)
+    equal((result.code, result.reason), (125, "setup"))
+    check("user.max_user_namespaces" in result.report["error"]["hint"], result.report["error"])
+
+
+@for_people("the key of a policy means the same as the option")
+def key(user):
+    policy = SCRATCH.directory(user=user) / "policy.json"
+    policy.write_text(json.dumps({"box": "landlock"}))
+    policy.chmod(0o644)
+    result = run(user, "true", box=None, options=("--policy", policy))
+    check("Landlock" in result.guarantee("files")["by"], result.brief())
+    policy.write_text(json.dumps({"box": "landlok"}))
+    result = run(user, "true", box=None, options=("--policy", policy))
+    check("landlock" in result.report["error"]["text"], result.report["error"])
+
+
+@for_people("what only namespaces can do is refused, with the reason and the way to it")
+def only_namespaces(user):
+    place = SCRATCH.directory(user=user)
+    (place / "secret").write_text("x")
+    for options, words in (
+        (("--net", "loopback"), "net namespace"),
+        (("--tmpfs", "/elsewhere"), "without namespaces"),
+        (("--read", f"{place}:/elsewhere"), "without namespaces"),
+        (("--write", place, "--hide", place / "secret"), "without namespaces"),
+    ):
+        result = run(user, "true", options=options)
+        equal((result.code, result.reason), (125, "setup"), options)
+        check(words in result.report["error"]["text"], result.report["error"])
+        check("--box landlock" in result.report["error"]["hint"], result.report["error"])
+        elsewhere = run(user, "true", options=options, box=None, prefix=NO_NAMESPACES)
+        check("max_user_namespaces" in elsewhere.report["error"]["hint"], elsewhere.report["error"])
+
+
+@for_people("without Landlock as well nothing runs, but by --best-effort")
+def nothing_left(user):
+    env = {**os.environ, "CALLBOX_LANDLOCK_ABI": "0"}
+    result = run(user, "true", binary=UNFENCED, env=env)
+    equal((result.code, result.reason), (125, "setup"))
+    check('"files"' in result.report["error"]["text"], result.report["error"])
+    check("lsm=" in result.report["error"]["hint"], result.report["error"])
+    result = run(user, "true", binary=UNFENCED, env=env, options=("--best-effort",))
+    equal(result.reason, "exited")
+    check(not result.guarantee("files")["enforced"], result.guarantee("files"))
+    check(result.guarantee("tree-kill")["enforced"], result.guarantee("tree-kill"))
+
+
+# ---- Files -------------------------------------------------------------------------------------
+
+
+@for_people("a hidden file and a hidden directory in a tree that is shown")
+def hidden(user):
+    place = SCRATCH.directory(user=user)
+    for name in ("open", "secret", "d/inside", "d/private", "e/other"):
+        (place / name).parent.mkdir(exist_ok=True)
+        (place / name).write_text(f"{name}\n")
+    script = f"cd {place}; cat open secret d/inside d/private e/other; ls d"
+    result = run(user, "sh", "-c", script, options=("--read", place, "--hide", place / "secret", "--hide", place / "d/private"))
+    equal(result.stdout.split(), ["open", "d/inside", "e/other", "inside", "private"])
+    result = run(user, "sh", "-c", f"ls {place}/d; cat {place}/d/inside {place}/open", options=("--read", place, "--hide", place / "d"))
+    equal(result.stdout, "open\n")
+
+
+@for_people("a workspace can be worked in, by the tools that there are")
+def workspace(user):
+    place = SCRATCH.directory(user=user)
+    script = """set -e
+        mkdir -p a/b; echo x >a/b/f; mv a/b/f a/f; ln a/f a/g; ln -s f a/h; chmod +x a/f; test -x a/f
+        touch -d 2001-01-01 a/f; cp -p a/f c; test "$(stat -c %Y c)" = "$(stat -c %Y a/f)"
+        tar cf t.tar a; mkdir out; tar xf t.tar -C out; rm -r a; truncate -s 100 c; test -s c
+        (sleep 60 & kill $!; wait $! 2>/dev/null || true); mkfifo p; (echo y >p &) ; cat p
+        test "$HOME" = "$TMPDIR"; echo z >"$TMPDIR/z"; cat "$TMPDIR/z"; ls"""
+    result = run(user, "sh", "-c", script, options=("--workspace", place))
+    equal(result.stdout.split(), ["y", "z", "c", "out", "p", "t.tar"], result.brief())
+
+
+@for_people("protected names hold, whether they are there or not")
+def protected(user):
+    place = SCRATCH.directory(user=user)
+    (place / ".git").mkdir()
+    (place / ".git/config").write_text("kept\n")
+    for path in (place / ".git", place / ".git/config"):
+        harness.Scratch.own(path, user)
+    script = """echo x >.git/config; echo x >>.git/config; rm -f .git/config; mv .git g; : >.envrc; mkdir .git/hooks
+        exec 3<.git/config; echo x >/proc/self/fd/3; chmod 777 .git/config; truncate -s 0 .git/config; true"""
+    result = run(user, "sh", "-c", script, options=("--workspace", place))
+    equal((place / ".git/config").read_text(), "kept\n")
+    equal(sorted(p.name for p in place.iterdir()), [".git"])
+    check(any(d["kind"] == "protected" for d in result.report["denials"]), result.report["denials"])
+
+
+# ---- The end -----------------------------------------------------------------------------------
+
+
+def tree(pid):
+    """Keeper and init of the box that this process has made."""
+    children = pathlib.Path(f"/proc/{pid}/task/{pid}/children")
+    keeper = int(children.read_text().split()[0])
+    return keeper, int(pathlib.Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()[0])
+
+
+@contextlib.contextmanager
+def living(user, mark):
+    script = f"setsid sleep 300.{mark} & (sleep 301.{mark} &) ; sleep 302.{mark}"
+    command = [CALLBOX, "run", "--box", "landlock", "--", "sh", "-c", script]
+    process = subprocess.Popen(harness.as_user(command) if user else command, cwd="/", stderr=subprocess.DEVNULL)
+    try:
+        check(wait_until(lambda: len(harness.processes_with(f".{mark}")) >= 4, 10), "the box does not start")
+        yield process
+    finally:
+        harness.end(process)
+
+
+def base(user):
+    return pathlib.Path(f"/tmp/callbox-{harness.USER_ID if user and harness.ROOT else os.getuid()}")
+
+
+@for_people("the end of keeper, init or caller is the end of all", alone=True)
+def deaths(user):
+    for number in range(ROUNDS):
+        for who in ("caller", "keeper", "init"):
+            mark = f"{os.getpid()}{int(user)}{number}"
+            with living(user, mark) as process:
+                keeper, init = tree(process.pid)
+                os.kill({"caller": process.pid, "keeper": keeper, "init": init}[who], signal.SIGKILL)
+                process.wait(timeout=10)
+                check(wait_until(lambda: not harness.processes_with(f".{mark}"), 5), f"{who}: somebody is left")
+    equal(run(user, "true").code, 0)  # what a keeper has left goes with the next box
+    check(wait_until(lambda: not list(base(user).iterdir()), 5), "a directory is left")
+
+
+@for_people("what is left in its directory goes, however deep and closed", alone=True)
+def emptied(user):
+    script = """cd "$TMPDIR"; i=0; while [ $i -lt 300 ]; do mkdir -p d/e; echo x >d/f; cd d; i=$((i+1)); done
+        cd "$TMPDIR"; mkdir closed; : >closed/f; chmod 0 closed; ln -s /usr link; mkfifo p"""
+    result = run(user, "sh", "-c", script)
+    equal(result.reason, "exited", result.brief())
+    check(wait_until(lambda: not list(base(user).iterdir()), 5), "a directory is left")
+    check(os.path.isdir("/usr/bin"), "a link was followed")
+
+
+@for_people("a directory whose box lives is not taken for one that was left", alone=True)
+def kept(user):
+    mark = f"{os.getpid()}{int(user)}9"
+    with living(user, mark):
+        before = {p.name for p in base(user).iterdir()}
+        for _ in range(5):
+            equal(run(user, "true").code, 0)
+        check(before <= {p.name for p in base(user).iterdir()}, "it was removed")
+
+
+# ---- Limits ------------------------------------------------------------------------------------
+
+MANY = """
+import mmap, os, sys, time
+shared, each, count = int(sys.argv[1]) << 20, int(sys.argv[2]) << 20, int(sys.argv[3])
+common = bytearray(os.urandom(1) * shared)
+ready, done = os.pipe(), os.pipe()
+for _ in range(count):
+    if os.fork() == 0:
+        own = bytearray(b"x" * each)
+        os.write(ready[1], b".")
+        os.read(done[0], 1)
+        os._exit(0)
+for _ in range(count):
+    os.read(ready[0], 1)
+time.sleep(0.2)
+print("all there")
+os.write(done[1], b"x" * count)
+"""
+
+
+@for_people("memory of 50 processes: shared pages count once, own ones all", alone=True)
+def memory(user):
+    python = ("/usr/bin/python3", "-c", MANY)
+    options = ("--memory", "512M", "--processes", "100")
+    result = run(user, *python, "20", "0", "50", options=options)  # 20 MB in each, the same
+    equal(text(result), "all there\n")
+    result = run(user, *python, "0", "40", "50", options=options)  # 40 MB in each, its own
+    equal(result.reason, "memory", result.brief())
+    # It was seen not long after it was crossed: far from the 2 GB that it would have come to.
+    check(result.report["usage"]["memory_peak"] < 900 << 20, result.report["usage"])
+
+
+@for_people("processes and processor time have their limits", alone=True)
+def limits(user):
+    result = run(user, "sh", "-c", "while :; do sleep 5 & done", options=("--processes", "20"))
+    equal(result.reason, "pids", result.brief())
+    result = run(user, "sh", "-c", "while :; do :; done", options=("--cpu", "0.3"))
+    equal(result.reason, "cpu", result.brief())
+    result = run(user, "sleep", "9", options=("--timeout", "0.2"))
+    equal(result.reason, "timeout", result.brief())
+
+
+# ---- Wardens -----------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def warden(user):
+    path = str(SCRATCH.directory(user=user) / "warden")
+    command = [CALLBOX, "warden", "--socket", path]
+    process = subprocess.Popen(harness.as_user(command) if user else command, cwd="/", stdin=subprocess.DEVNULL)
+    try:
+        check(wait_until(lambda: os.path.exists(path), 10), "no warden")
+        yield path
+    finally:
+        harness.end(process)
+
+
+@for_people("a warden keeps such boxes ready, and leaves nothing of them", alone=True)
+def prepared(user):
+    with warden(user) as path:
+        for number in range(ROUNDS * 2):
+            result = run(user, "sh", "-c", f'echo {number} >"$TMPDIR/f"; cat "$TMPDIR/f"; ls -A "$TMPDIR"', options=("--warden", path))
+            equal(result.stdout, f"{number}\nf\n")
+    check(wait_until(lambda: not list(base(user).iterdir()), 5), "a directory is left")
+
+
+@for_people("a program that would be forked from a zygote is started in each box", alone=True)
+def not_forked(user):
+    zygote = SCRATCH.install(str(harness.REPO / "build" / "tests" / "zygote"), "zygote")
+    env = {**os.environ, "CALLBOX_FORKED": "1"}
+    with warden(user) as path:
+        for number in range(5):
+            options = ("--warden", path, "--read", str(SCRATCH.bin))
+            result = run(user, zygote, "/bin/true", str(number), options=options, binary=UNFENCED, env=env)
+            equal(text(result), "UNTRIED this box was not forked\n")
+
+
+if __name__ == "__main__":
+    sys.exit(harness.main(after=SCRATCH.remove))
