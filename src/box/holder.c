@@ -14,6 +14,7 @@
 #include <linux/kcmp.h>
 #include <linux/seccomp.h>
 #include <sched.h>
+#include <signal.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -50,12 +51,12 @@ static int hold(void *argument)
         return 0; /* to be killed */
 }
 
-/* It is a child that no wait finds which does not ask for such. */
+/* It is init's child: nobody but init reaps it, and until then its number is nobody else's. */
 int box_start_holder(struct child *child)
 {
         static _Alignas(16) char stack[4096];
         static _Atomic uint32_t word;
-        pid_t pid = clone(hold, stack + sizeof(stack), CLONE_VM, &word);
+        pid_t pid = clone(hold, stack + sizeof(stack), CLONE_VM | CLONE_PARENT | SIGCHLD, &word);
         int r;
 
         if (pid < 0)
@@ -84,8 +85,26 @@ bool holder_is_alone(const struct child *child)
         return n > 0 && (size_t)n == strlen(expected) && memcmp(found, expected, (size_t)n) == 0;
 }
 
-bool holder_shares(const struct child *child, pid_t pid)
+void holder_look(struct child *child)
 {
-        return pid == child->page->holder &&
-               syscall(SYS_kcmp, pid, child->main, KCMP_VM, 0UL, 0UL) == 0;
+        pid_t pid = child->page->holder;
+        long order = pid > 0 ? syscall(SYS_kcmp, pid, child->main, KCMP_VM, 0UL, 0UL) : 0;
+
+        /* Before the call has begun, the kernel lets nobody ask. */
+        if (order == 0 || (order < 0 && atomic_load(&child->page->started) == 0))
+                return;
+        /* Main is about to end, or has executed something else: what it had is not needed. */
+        kill(pid, SIGKILL);
+        child->page->holder = -pid;
+}
+
+bool holder_is(const struct child *child, pid_t pid)
+{
+        return pid == child->page->holder || pid == -child->page->holder;
+}
+
+void holder_reaped(struct child *child, pid_t pid)
+{
+        if (holder_is(child, pid))
+                child->page->holder = 0;
 }

@@ -34,6 +34,7 @@ static void note_status(struct child *child, pid_t pid, int status)
                 child->page->status = status;
                 child->main = -1;
         }
+        holder_reaped(child, pid);
 }
 
 /*

@@ -15,10 +15,13 @@ void notify_trace(struct box_page *page, enum box_trace_kind kind, const char *t
 #define LOOK_USUAL (25 * NSEC_PER_MSEC)
 enum box_verdict watch_tree(struct child *child, uint64_t now, uint64_t *ret_next); /* watch.c */
 
-/* Is it the only other process of the box? And, of any process: is it the holder of a memory that
- * main has as well, so that it is not to be counted? (holder.c) */
+/* Who has main's memory too (holder.c): is it the only other process of the box? What it has is
+ * counted with main, so a look begins with letting it go where main has another memory by now; then
+ * it is on its way out, and still not to be counted. */
 bool holder_is_alone(const struct child *child);
-bool holder_shares(const struct child *child, pid_t pid);
+void holder_look(struct child *child);
+bool holder_is(const struct child *child, pid_t pid);
+void holder_reaped(struct child *child, pid_t pid);
 
 /* What tells whether a tree has changed since a look (still.c): taken before it and as the
  * processes are looked at, asked afterwards. */

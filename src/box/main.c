@@ -236,9 +236,11 @@ void box_resume(struct child *child)
         struct box_page *page = child->page;
 
         enter_main(child);
-        atomic_store(&page->started, time_now());
         /* After exec this would be so by itself. */
-        if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0 || munmap(page, sizeof(*page)) < 0)
+        if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
+                syscall(SYS_exit_group, 1);
+        atomic_store(&page->started, time_now());
+        if (munmap(page, sizeof(*page)) < 0)
                 syscall(SYS_exit_group, 1);
         child->page = NULL;
         signal_default(SIGCHLD);

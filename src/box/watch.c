@@ -219,13 +219,14 @@ static void look_at_process(struct tree *tree, int process, enum depth depth)
                 add_held(tree, process);
 }
 
-static void look_at_entry(struct child *child, struct tree *tree, const char *name, enum depth depth)
+static void look_at_entry(struct child *child, struct tree *tree, const char *name,
+                          enum depth depth)
 {
         _cleanup_fd_ int process = -1;
         const char *at = name;
         pid_t pid = (pid_t)number(&at);
 
-        if (holder_shares(child, pid))
+        if (holder_is(child, pid))
                 return;
         process = openat(child->proc, name, O_PATH | O_CLOEXEC);
         if (depth == QUICK)
@@ -234,7 +235,8 @@ static void look_at_entry(struct child *child, struct tree *tree, const char *na
                 look_at_process(tree, process, depth);
 }
 
-/* Without a pid namespace /proc shows the host's processes: look at those that descend from init. */
+/* Without a pid namespace /proc shows the host's processes: look at those that descend from init.
+ */
 static void look_at_descendants(struct child *child, struct tree *tree, enum depth depth)
 {
         static pid_t pids[TREE_MAX];
@@ -414,6 +416,7 @@ static enum box_verdict look(struct child *child, uint64_t now, uint64_t *ret_ne
                 *ret_next = now + asleep - asleep / SLACK_PART;
                 return BOX_OK;
         }
+        holder_look(child);
         still_begin(&tree.still, child);
         look_at_processes(child, &tree, QUICK);
         tree.cpu += ended_cpu();

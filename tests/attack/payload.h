@@ -102,8 +102,9 @@ const char *slurp(const char *path);
 /* The value of a "Name:" line of /proc/self/status as text, or NULL. */
 const char *status_field(const char *name);
 bool opens(const char *path, int flags);
-/* Is it a process of ours? In a box that was forked there is one that we have not started. */
-bool is_child(int pid);
+/* Is it the process that has the memory of our zygote too? Only in a box that was forked are we the
+ * third. */
+bool is_holder(int pid);
 /* Is this a box without namespaces? It has a directory of the host's for its /tmp. */
 bool caged(void);
 /* A place for temporary files: the box's own. */

@@ -505,8 +505,10 @@ static int x28_deputy(int argc, char **argv)
         }
         nap(0.2);
         for (int pid = 1; pid < own + 40; pid++) {
-                bool mine = pid == own || is_child(pid);
+                bool mine = pid == own || is_holder(pid);
 
+                for (size_t i = 0; i < COUNT(ours); i++)
+                        mine |= pid == ours[i];
                 if (!mine && (kill(pid, 0) == 0 || errno == EPERM))
                         try_deputy(&tally, pid);
         }

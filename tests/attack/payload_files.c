@@ -512,7 +512,7 @@ static int f81_pids(int argc, char **argv)
         (void)argv;
         while (dir && (entry = readdir(dir)))
                 if (entry->d_name[0] >= '0' && entry->d_name[0] <= '9' &&
-                    !is_child(atoi(entry->d_name))) {
+                    !is_holder(atoi(entry->d_name))) {
                         count++;
                         last = atoi(entry->d_name);
                 }
