@@ -16,17 +16,21 @@ import json
 import os
 import struct
 import sys
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+TEXT_MAX = 64 * 1024  # characters of an error
 
 
-def prepare(config: Dict[str, Any]) -> Optional[BaseException]:
-    """All that is the same for every call. A module that cannot be loaded is the call's error."""
+def set_path(config: Dict[str, Any]) -> None:
     sys.path[:] = config["path"]
     above = os.path.dirname(HERE)
     if above not in sys.path:
         sys.path.append(above)
+
+
+def prepare(config: Dict[str, Any]) -> Optional[BaseException]:
+    """All that is the same for every call. A module that cannot be loaded is the call's error."""
     setattr(importlib.import_module("callbox._channel"), "boxed", True)
     known = ("callbox._convert", "callbox._values", "traceback")
     for name in (*known, *config.get("also", ())):
@@ -42,8 +46,8 @@ def prepare(config: Dict[str, Any]) -> Optional[BaseException]:
 
 # ---- The zygote ----
 
-SYSTEM = ("/usr/", "/lib")
 INSTALLED = ("site-packages", "dist-packages")
+LOOK_EVERY = 1.0  # seconds; at files that only an installer changes
 # Libraries that start threads of their own when they are loaded; a process that forks has one.
 ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
 
@@ -58,16 +62,18 @@ def facts_of(path: str) -> Tuple[int, ...]:
     return (st.st_dev, st.st_ino, st.st_size, st.st_mtime_ns, st.st_ctime_ns)
 
 
-def loaded() -> Facts:
-    """The files of modules that somebody may be working on."""
-    found: Facts = {}
+def loaded() -> Tuple[Facts, Facts]:
+    """The files of modules: those that somebody may be working on, and those that were installed."""
+    folders = [entry for entry in sys.path if os.path.basename(entry) in INSTALLED]
+    folders.append(os.path.dirname(os.__file__))
+    roots = tuple(os.path.join(folder, "") for folder in folders)
+    own: Facts = {}
+    installed: Facts = {}
     for module in list(sys.modules.values()):
         file = getattr(module, "__file__", None)
-        if not isinstance(file, str) or file.startswith(HERE):
-            continue
-        if not file.startswith(SYSTEM) and not any(part in file for part in INSTALLED):
-            found[file] = facts_of(file)
-    return found
+        if isinstance(file, str) and not file.startswith(HERE):
+            (installed if file.startswith(roots) else own)[file] = facts_of(file)
+    return own, installed
 
 
 def changed(files: Facts) -> bool:
@@ -93,33 +99,38 @@ def has_threads() -> bool:
     return len(os.listdir("/proc/self/task")) > 1
 
 
-def fork(fd: int, files: Facts) -> None:
-    """Returns in the box of a call, in a process of its own, each time that there is one."""
+def fork(fd: int, files: Facts, installed: Facts, draws: Any) -> bool:
+    """Returns in the box of a call, in a process of its own, each time that there is one. Are there files
+    that were opened before?"""
     import gc
+    import time
 
-    from callbox import _zygote
+    from callbox import _left, _zygote
 
     if has_threads():
         os._exit(1)  # without it, then
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     gc.collect()
-    gc.freeze()
     try:
+        left = _left.Left(draws, {0, 1, 2, fd})
+        gc.freeze()
         _zygote.open(fd)
-    except OSError:
-        os._exit(1)  # without it, as well: it has memory that calls would share
-    retired = False
+    except (OSError, _left.CannotFork):
+        os._exit(1)  # without it, as well: it has something that calls would share, or not find
+    retired, looked = False, time.monotonic()
     try:
         while not _zygote.fork():
-            if not retired and changed(files):
+            stale = changed(files)
+            if not stale and time.monotonic() - looked > LOOK_EVERY:
+                stale, looked = changed(installed), time.monotonic()
+            if stale and not retired:
                 retired = True
                 _zygote.retire()
     except OSError:
         os._exit(0)  # it is not needed any more
-    random = sys.modules.get("numpy.random")
-    if random is not None:
-        random.seed()  # Python's own has seen to itself
+    left.renew()
+    return bool(left.opened)
 
 
 REHEARSED = b"""{"name": "callbox._serve:echo"}
@@ -143,7 +154,7 @@ def rehearse(channel: Any, files: Facts) -> None:
     for fd, other in zip(fds, others):
         os.dup2(other, fd)
     changed(files)
-    answer(None, channel)
+    answer(None, channel, False)
     for fd, kept in zip(fds, own):
         os.dup2(kept, fd, inheritable=fd == 0)
     for fd in (*own, *others):
@@ -218,7 +229,14 @@ def explain(error: BaseException) -> str:
         text = str(error)
     except Exception:
         text = "(its text cannot be had)"
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return shorten(f"{type(error).__name__}: {text}" if text else type(error).__name__)
+
+
+def shorten(text: str) -> str:
+    """What a model or a log can take, with its beginning and its end."""
+    more = len(text) - TEXT_MAX
+    half = TEXT_MAX // 2
+    return text if more <= 0 else f"{text[:half]} [... {more} more characters ...] {text[-half:]}"
 
 
 def own_frames(error: BaseException) -> str:
@@ -230,28 +248,38 @@ def own_frames(error: BaseException) -> str:
     trace = error.__traceback__
     while trace and trace.tb_frame.f_code.co_filename.startswith(others):
         trace = trace.tb_next
-    return "".join(traceback.format_exception(type(error), error, trace))
+    return shorten("".join(traceback.format_exception(type(error), error, trace)))
 
 
-def load() -> Tuple[Optional[BaseException], Optional[Facts]]:
-    """Get ready for calls. Returns in a process for one call, whatever it took; with what was loaded
-    from files, where that was done before it was forked."""
+class Loaded(NamedTuple):
+    trouble: Optional[BaseException]
+    files: Optional[Facts]  # from which it was loaded; None: it was not forked
+    opened: bool  # some file is open since then
+
+
+def load() -> Loaded:
+    """Get ready for calls. Returns in a process for one call, whatever it took."""
     fd = os.environ.pop("CALLBOX_FORK_FD", None)
     config = json.loads(sys.argv[1])
+    set_path(config)
     if fd is None:
-        return prepare(config), None
+        return Loaded(prepare(config), None, False)
+
+    from callbox import _left
+
     threads = {name: os.environ.get(name) for name in ONE_THREAD}
     os.environ.update({name: "1" for name in ONE_THREAD})
-    trouble = prepare(config)
-    get_ready(config["module"])
+    draws = _left.Draws()
+    with draws:
+        trouble = prepare(config)
+        get_ready(config["module"])
     for name, value in threads.items():
         if value is None:
             os.environ.pop(name, None)
         else:
             os.environ[name] = value
-    files = loaded()
-    fork(int(fd), files)
-    return trouble, files
+    files, installed = loaded()
+    return Loaded(trouble, files, fork(int(fd), files, installed, draws))
 
 
 def outcome(trouble: Optional[BaseException], request: bytes) -> Tuple[List[Tuple[Any, ...]], int]:
@@ -269,8 +297,8 @@ def outcome(trouble: Optional[BaseException], request: bytes) -> Tuple[List[Tupl
         return [(kind, text.encode("utf-8", "backslashreplace")) for kind, text in told], 1
 
 
-def answer(trouble: Optional[BaseException], channel: Any) -> int:
-    from callbox import _channel
+def answer(trouble: Optional[BaseException], channel: Any, opened: bool) -> int:
+    from callbox import _channel, _left
 
     frames, code = outcome(trouble, sys.stdin.buffer.read())
     for stream in (sys.stdout, sys.stderr):
@@ -278,12 +306,13 @@ def answer(trouble: Optional[BaseException], channel: Any) -> int:
             stream.flush()
         except (AttributeError, OSError, ValueError):
             pass  # the tool has closed or replaced it
+    _left.flush_files(opened)
     channel.send_all([*frames, (_channel.DONE, struct.pack("=i", code))])
     return code
 
 
 def main() -> int:
-    trouble, files = load()
+    trouble, files, opened = load()
 
     from callbox import _channel
 
@@ -293,7 +322,7 @@ def main() -> int:
         rehearse(channel, files)
         wait_for_call(channel, files)
     sys.argv[:] = [""]
-    return answer(trouble, channel)
+    return answer(trouble, channel, opened)
 
 
 if __name__ == "__main__":

@@ -237,8 +237,8 @@ int box_open(struct box *box, const struct plan *plan, int page, struct box_ends
         if (plan->caged) {
                 r = scratch_name(box->page->scratch, sizeof(box->page->scratch));
                 if (r < 0) {
-                        error_set(error, r, "tmp", "cannot make a directory for temporary files: %s",
-                                  strerror(-r));
+                        error_set(error, r, "tmp",
+                                  "cannot make a directory for temporary files: %s", strerror(-r));
                         error_hint(error, "/tmp must be there and writable");
                         return r;
                 }
@@ -388,7 +388,7 @@ static void fill_rlimits(struct box *box, const struct box_spec *spec)
 {
         struct box_page *page = box->page;
         struct plan_rlimit wanted[PLAN_RLIMITS_MAX];
-        size_t n = plan_rlimits(&spec->limits, box->plan->caged, wanted);
+        size_t n = plan_rlimits(&spec->limits, wanted);
         size_t filled = 0; /* counted here: others may write to the page */
 
         for (size_t i = 0; i < n; i++) {

@@ -51,20 +51,16 @@ static int hold(void *argument)
         return 0; /* to be killed */
 }
 
-/* It is init's child: nobody but init reaps it, and until then its number is nobody else's. */
+/* It is init's child: nobody but init reaps it, and until then its number is nobody else's. Where
+ * there is no process to be had, main does without. */
 int box_start_holder(struct child *child)
 {
         static _Alignas(16) char stack[4096];
         static _Atomic uint32_t word;
         pid_t pid = clone(hold, stack + sizeof(stack), CLONE_VM | CLONE_PARENT | SIGCHLD, &word);
-        int r;
+        int r = pid < 0 ? 0 : box_await_word(child, &word);
 
-        if (pid < 0)
-                return step_failed(child, "hold the memory of the main process", NULL, errno);
-        r = box_await_word(child, &word);
-        if (r == 0 && atomic_load(&word) != HOLDING)
-                r = step_failed(child, "hold the memory of the main process", NULL, EPERM);
-        if (r == 0)
+        if (r == 0 && atomic_load(&word) == HOLDING)
                 child->page->holder = pid;
         return r;
 }

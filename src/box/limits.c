@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Fence: limits that the kernel keeps by itself. What a tree may use as a whole is watch.c's. */
+#include <fcntl.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
@@ -27,6 +29,25 @@ static bool counts_in_boxes(int resource)
                resource == RLIMIT_MSGQUEUE || resource == RLIMIT_MEMLOCK || resource == RLIMIT_CPU;
 }
 
+#define OTHERS 256 /* that the user may start while the box is there */
+
+/* How many processes and threads there are on the host, from /proc/loadavg: "0.1 0.2 0.3 1/456
+ * 789". Those of one user cannot be more, and a look at each would take too long. */
+static rlim_t tasks_of_host(void)
+{
+        _cleanup_fd_ int fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
+        char text[128];
+        ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+        const char *at;
+        rlim_t value = 0;
+
+        text[MAX(n, 0)] = '\0';
+        at = strchr(text, '/');
+        for (at = at ? at + 1 : ""; *at >= '0' && *at <= '9'; at++)
+                value = value * 10 + (rlim_t)(*at - '0');
+        return value ? value : 4096;
+}
+
 int box_set_limits(struct child *child, const struct plan_rlimit *limits, size_t n)
 {
         int r = 0;
@@ -42,6 +63,10 @@ int box_set_limits(struct child *child, const struct plan_rlimit *limits, size_t
                  * most that a call can must not keep boxes of other zygotes from being forked. */
                 if (child->zygote && resource == RLIMIT_NOFILE)
                         value = 2 * value + 1024;
+                /* Init ends a box with too many; this keeps a storm from taking the host's last
+                 * process before it does. */
+                if (child->plan->caged && resource == RLIMIT_NPROC)
+                        value += tasks_of_host() + OTHERS;
                 r = lower(child, resource, value);
         }
         return r;

@@ -274,8 +274,8 @@ static void set_identity(struct plan *plan)
         struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
         struct __user_cap_data_struct data[2];
         const uint32_t ids = 1U << CAP_SETUID | 1U << CAP_SETGID;
-        const uint32_t wanted = plan->caged ? ids | 1U << CAP_KILL | 1U << CAP_CHOWN
-                                            : ids | 1U << CAP_SYS_ADMIN;
+        const uint32_t wanted =
+                plan->caged ? ids | 1U << CAP_KILL | 1U << CAP_CHOWN : ids | 1U << CAP_SYS_ADMIN;
 
         plan->host_uid = geteuid();
         plan->host_gid = getegid();
@@ -294,8 +294,7 @@ static void set_identity(struct plan *plan)
  * reserved, and a program that hits it only sees a failed allocation): it bounds how far one
  * process can get between two looks of init's at the tree.
  */
-size_t plan_rlimits(const struct policy_limits *limits, bool caged,
-                    struct plan_rlimit ret[PLAN_RLIMITS_MAX])
+size_t plan_rlimits(const struct policy_limits *limits, struct plan_rlimit ret[PLAN_RLIMITS_MAX])
 {
         size_t n = 0;
 
@@ -314,9 +313,9 @@ size_t plan_rlimits(const struct policy_limits *limits, bool caged,
                 ret[n++] = (struct plan_rlimit){ RLIMIT_CPU, (rlim_t)ceil(limits->cpu) + 1 };
         /* Counted in the box's own user namespace, init included. Init ends a call that has more
          * than its limit; the kernel stops it a little above that, so that a tree which is held
-         * there is seen to be beyond. Without a user namespace all processes of the user count, and
-         * nobody can tell how many there will be. */
-        if (limits->processes && !caged)
+         * there is seen to be beyond. Without a user namespace all processes of the user count;
+         * then it bounds a storm (box/limits.c). */
+        if (limits->processes)
                 ret[n++] = (struct plan_rlimit){ RLIMIT_NPROC,
                                                  limits->processes + limits->processes / 8 + 8 };
         return n;
@@ -344,8 +343,8 @@ static bool leaves_no_trace(const struct plan *plan)
 {
         const cbx_policy *policy = plan->policy;
 
-        if (plan->caged || policy->network != POLICY_NETWORK_NONE || plan->explain || plan->host_uid == 0 ||
-            (policy->syscalls_allow && policy->syscalls_allow[0]))
+        if (plan->caged || policy->network != POLICY_NETWORK_NONE || plan->explain ||
+            plan->host_uid == 0 || (policy->syscalls_allow && policy->syscalls_allow[0]))
                 return false;
         /* A socket that is bound in a tree which others see is seen by init in guarded boxes. */
         for (size_t i = 0; plan->n_guards == 0 && i < plan->n_steps; i++)
@@ -357,7 +356,8 @@ static bool leaves_no_trace(const struct plan *plan)
 /* What mounts and namespaces would keep, the filter and init have to. */
 static unsigned caged_variant(const struct plan *plan)
 {
-        return SYSCALLS_CAGED | SYSCALLS_SOCKETS | (plan->landlock_abi < 6 ? SYSCALLS_SIGNALS : 0U) |
+        return SYSCALLS_CAGED | SYSCALLS_SOCKETS |
+               (plan->landlock_abi < 6 ? SYSCALLS_SIGNALS : 0U) |
                (plan->policy->network == POLICY_NETWORK_HOST ? SYSCALLS_ONLINE : 0U);
 }
 
@@ -378,7 +378,7 @@ int plan_compile(cbx_policy *policy, const struct plan_options *options, cbx_err
         plan->landlock_abi = landlock_abi();
         plan->caged = plan_is_caged(policy);
         set_identity(plan);
-        plan->n_rlimits = plan_rlimits(&policy->limits, plan->caged, plan->rlimits);
+        plan->n_rlimits = plan_rlimits(&policy->limits, plan->rlimits);
         r = policy->system ? plan_add_system(plan, error) : 0;
         if (r == 0)
                 r = plan_add_files(plan, options, error);

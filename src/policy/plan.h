@@ -153,8 +153,7 @@ bool plan_facts_hold(const struct plan_fact *facts, size_t n);
 bool plan_is_current(const struct plan *plan);
 
 /* The limits that the kernel keeps by itself; returns how many there are. */
-size_t plan_rlimits(const struct policy_limits *limits, bool caged,
-                    struct plan_rlimit ret[PLAN_RLIMITS_MAX]);
+size_t plan_rlimits(const struct policy_limits *limits, struct plan_rlimit ret[PLAN_RLIMITS_MAX]);
 
 /* Of the caller's environment, what a plan for this policy looks at. An array of pointers into it,
  * NULL-terminated, to be freed (plan_environment.c). */

@@ -34,7 +34,8 @@ static const char *kept_in_cage(enum guarantee guarantee, int landlock_abi, bool
         case GUARANTEE_PRIVILEGES:
                 return "no capabilities, no_new_privs";
         case GUARANTEE_PIDS:
-                return cgroup ? "cgroup pids.max, sampling by init" : "sampling by init";
+                return cgroup ? "cgroup pids.max, sampling by init, RLIMIT_NPROC"
+                              : "sampling by init, RLIMIT_NPROC";
         default:
                 return "";
         }

@@ -149,8 +149,7 @@ static _Noreturn void maker_main(struct maker *maker, const struct wire_policy *
         on = cbx_policy_parse(policy->text, policy->length, &maker->policy, &error) == 0;
         if (on)
                 maker->options.lends = maker->policy->network == POLICY_NETWORK_NONE &&
-                                       !plan_is_caged(maker->policy) &&
-                                       lender_open(&maker->lender);
+                                       !plan_is_caged(maker->policy) && lender_open(&maker->lender);
         on = on && make_plan(maker);
         while (on) {
                 _cleanup_message_ struct wire_message message = WIRE_MESSAGE_INIT;
@@ -312,7 +311,7 @@ static int unpack_plan(struct unpack *unpack, struct maker_plan *ret)
                 plan->facts[i].born = unpack_number(unpack);
         }
         ret->forks = unpack_bytes(unpack, &ret->forks_length);
-        plan->n_rlimits = plan_rlimits(&plan->policy->limits, plan->caged, plan->rlimits);
+        plan->n_rlimits = plan_rlimits(&plan->policy->limits, plan->rlimits);
         if (!plan->guards || !plan->facts)
                 return -ENOMEM;
         return unpack_is_whole(unpack) ? 0 : -EPROTO;

@@ -134,11 +134,13 @@ def test_numpy_draws_anew_in_each_call(load):
     box = load(
         """
         import numpy
-        def draw() -> float:
-            return float(numpy.random.random())
+        OURS, SEEDED = numpy.random.default_rng(), numpy.random.default_rng(5)
+        def draw() -> list:
+            return [float(numpy.random.random()), float(OURS.random()), float(SEEDED.random())]
         """
     )
-    assert len({get(box, "draw") for _ in range(4)}) == 4
+    of_module, ours, seeded = zip(*[get(box, "draw") for _ in range(4)])
+    assert len(set(of_module)) == len(set(ours)) == 4 and len(set(seeded)) == 1
 
 
 def test_calls_at_the_same_time_do_not_meet(load):
@@ -150,7 +152,8 @@ def test_calls_at_the_same_time_do_not_meet(load):
             mine.bind("\\0meeting")            # one for all of a network
             mine.listen()
             open("/tmp/meeting", "x").close()  # ... of a /tmp
-            met = [p for p in os.listdir("/proc") if p.isdigit() and p not in ("1", "3", "4")]
+            ours = (1, os.getpid(), os.getpid() + 1)  # init, itself, and who holds its memory
+            met = [p for p in os.listdir("/proc") if p.isdigit() and int(p) not in ours]
             time.sleep(0.3)
             return [number, met]
         """
@@ -310,6 +313,116 @@ def test_limits_hold_for_each_call(load):
     assert box.call_sync("work", {"how": "crash"}).report.signal == "SIGABRT"
     tighter = box.call_sync("work", {"how": "memory"}, limits={"memory": 64 << 20})
     assert tighter.report.reason == "memory"
+
+
+# ---- What loading leaves behind ----
+
+
+def test_files_that_are_open_since_a_module_was_loaded_are_each_calls_own(load, tmp_path):
+    data = tmp_path / "data"
+    data.write_text("0123456789")
+    box = load(
+        f"""
+        import logging, os
+        logging.basicConfig(filename="/tmp/my.log", level=logging.INFO)
+        logging.info("loaded")
+        DATA = open({str(data)!r})
+        DATA.seek(3)
+        KEPT = open("/tmp/kept", "w")
+        def export(path: str) -> dict:
+            with open(path, "w") as out:
+                out.write("a\\n")
+                logging.info("exporting")
+                out.write("b\\n")
+            KEPT.write("more")
+            return {{"out": open(path).read(), "log": open("/tmp/my.log").read(), "read": DATA.read(2), "pid": os.getpid()}}
+        """,
+        policy=Policy(read=[str(data)]),
+    )
+    until(lambda: get(box, "export", path="/tmp/out")["pid"] == 3)
+    expected = {"out": "a\nb\n", "log": "INFO:root:loaded\nINFO:root:exporting\n", "read": "34", "pid": 3}
+    for _ in range(3):
+        assert get(box, "export", path="/tmp/out") == expected
+
+
+def test_files_that_a_module_has_made_are_there_for_each_call(load):
+    box = load(
+        """
+        import os, tempfile
+        WORK = tempfile.mkdtemp()
+        os.makedirs(WORK + "/deep/er")
+        open(WORK + "/deep/er/file", "w").write("as it was made")
+        os.symlink("deep/er", WORK + "/link")
+        def work() -> list:
+            found = open(WORK + "/link/file").read()
+            open(WORK + "/link/file", "w").write("changed")
+            return [found, sorted(os.listdir(WORK)), os.getpid()]
+        """
+    )
+    until(lambda: get(box, "work")[2] == 3)
+    for _ in range(3):
+        assert get(box, "work") == ["as it was made", ["deep", "link"], 3]
+
+
+@pytest.mark.parametrize("made", ["os.mkfifo('/tmp/fifo')", "S = socket.socket(socket.AF_UNIX)", "P = os.pipe()"])
+def test_what_cannot_be_made_anew_is_loaded_in_each_box(load, made):
+    box = load(
+        f"""
+        import os, socket
+        {made}
+        PID = os.getpid()
+        def look() -> bool:
+            return PID == os.getpid()
+        """
+    )
+    for _ in range(3):
+        assert get(box, "look")
+
+
+def test_what_a_call_has_written_to_a_file_is_there_though_it_was_never_closed(load, tmp_path):
+    box = load(
+        """
+        FILE = None
+        def write(path: str) -> str:
+            global FILE
+            FILE = open(path, "w")
+            FILE.write("written")
+            return "done"
+        """,
+        policy=Policy(write=[str(tmp_path)]),
+    )
+    for n in range(3):
+        assert get(box, "write", path=str(tmp_path / str(n))) == "done"
+        assert (tmp_path / str(n)).read_text() == "written"
+
+
+def test_generators_draw_anew_in_each_call_unless_they_were_seeded(load):
+    box = load(
+        """
+        import os, random
+        OURS, SEEDED = random.Random(), random.Random(42)
+        OTHER = random.Random(7)
+        OTHER.seed()
+        def draw() -> list:
+            return [OURS.random(), OTHER.random(), random.random(), SEEDED.random(), os.getpid()]
+        """
+    )
+    until(lambda: get(box, "draw")[4] == 3)
+    drawn = [get(box, "draw") for _ in range(3)]
+    assert all(len({call[i] for call in drawn}) == 3 for i in range(3))
+    assert len({call[3] for call in drawn}) == 1
+
+
+def test_an_error_with_a_huge_message_is_told(load):
+    box = load(
+        """
+        def fail() -> None:
+            raise ValueError("x" * (20 << 20))
+        """
+    )
+    result = box.call_sync("fail", {})
+    assert result.error.startswith("ValueError: xxx") and "more characters" in result.error
+    assert "in fail" in result.traceback
 
 
 # ---- Who holds its memory (box/holder.c) ----
