@@ -575,6 +575,18 @@ def http_strict():
         check("Connection: close" in answer[1], f"the connection stays open after {status}")
 
 
+@case("http: HTTP/1.1 without Host is refused, whatever is asked for; HTTP/1.0 has none")
+def http_host():
+    server = shared()
+    for method, path in (("GET", "/healthz"), ("GET", "/metrics"), ("GET", "/mcp"), ("POST", "/mcp"), ("GET", "/nowhere"), ("PUT", "/healthz")):
+        data = head(server, method, path, Host=None)
+        answer = raw(server, data)
+        check(answer and answer[0] == 400, f"{method} {path}: {answer}")
+        check(b"Host" in answer[2], f"{method} {path}: {answer}")
+    equal(raw(server, b"GET /healthz HTTP/1.0\r\n\r\n")[0], 200, "status of /healthz in HTTP/1.0")
+    equal(raw(server, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")[0], 200, "status of /healthz")
+
+
 @case("http: an old client gets an answer it understands")
 def http_old():
     server = shared()
@@ -631,7 +643,7 @@ def http_body():
                 equal(answer.status, status, f"status of {length} bytes")
 
 
-# ---- Metrics and the audit log -------------------------------------------------------------------
+# ---- Metrics -------------------------------------------------------------------------------------
 
 
 LINE = re.compile(r"""^([a-zA-Z_:][a-zA-Z0-9_:]*)            # name
@@ -699,81 +711,6 @@ def metrics():
         if promtool:
             result = harness.execute([promtool, "check", "metrics"], data=text.encode())
             equal((result.code, result.out, result.err), (0, b"", b""), "what promtool says")
-
-
-@case("audit: a line for each call, and a new file after SIGHUP")
-def audit():
-    log = SCRATCH.directory() / "audit.jsonl"
-    with Server("--audit", log) as server, server.client() as client:
-        equal(log.stat().st_mode & 0o777, 0o600, "mode of the log")
-        client.call("echo", {"text": "a secret argument"})
-        client.call("fail")
-        client.call("refused")
-        client.call("echo", {"wrong": 1})
-        mark = new_mark()
-        with server.socket() as sock:
-            sock.sendall(modern_request(server, params={"name": "sleep", "arguments": {"mark": mark}}))
-            check(wait_until(lambda: running(mark), 20), "the call did not begin")
-        check(wait_until(lambda: log.read_text().count("\n") >= 5, 10), lambda: f"the log is {log.read_text()!r}")
-        lines = [harness.parse_report(line) for line in log.read_text().split("\n")[:-1]]
-        check(lines[3]["outcome"] == "refused" and lines[3]["usage"]["memory_peak"] == 0, lines[3])
-        by_tool = {line["tool"]: line for line in lines if line["outcome"] != "refused"}
-        equal(len({line["id"] for line in lines}), len(lines), "different ids")
-        for line in lines:
-            check(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["time"]), line)
-            equal(line["transport"], "http", "transport")
-        equal((by_tool["echo"]["outcome"], by_tool["echo"]["reason"], by_tool["echo"]["code"]), ("ok", "exited", 0), "echo")
-        check(by_tool["echo"]["usage"]["memory_peak"] > 0 and by_tool["echo"]["usage"]["bytes_out"] == 17, by_tool["echo"])
-        check(re.fullmatch(r"[0-9a-f]{16}", by_tool["echo"]["policy"]), by_tool["echo"])
-        check("a secret argument" not in log.read_text(), "arguments are in the log")
-        equal((by_tool["fail"]["outcome"], by_tool["fail"]["code"]), ("error", 3), "fail")
-        equal((by_tool["sleep"]["outcome"], by_tool["sleep"]["reason"]), ("cancelled", "cancelled"), "the cancelled one")
-        check(isinstance(by_tool["refused"]["denials"], list), by_tool["refused"])
-        os.rename(log, f"{log}.1")
-        server.process.send_signal(signal.SIGHUP)
-        check(wait_until(log.exists, 10), "there is no new log")
-        client.call("true")
-        equal([json.loads(line)["tool"] for line in log.read_text().split("\n")[:-1]], ["true"], "the new log")
-        equal(pathlib_lines(f"{log}.1"), len(lines), "lines of the old one")
-
-
-def pathlib_lines(path):
-    with open(path, encoding="utf-8") as stream:
-        return sum(1 for _ in stream)
-
-
-@case("audit: calls over stdio are kept as well")
-def audit_stdio():
-    log = SCRATCH.directory() / "audit.jsonl"
-    request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "true", "arguments": {}, "_meta": {
-        f"{META}protocolVersion": MODERN, f"{META}clientCapabilities": {}, f"{META}clientInfo": {"name": "tester", "version": "1"}}}}
-    command = [mcp_http.CALLBOX, "mcp", "--no-builtin", "--tools", mcp_http.tools(), "--audit", log]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/") as process:
-        process.stdin.write(json.dumps(request).encode() + b"\n")
-        process.stdin.flush()
-        check(b'"isError":true' not in process.stdout.readline(), "the call failed")
-        process.stdin.close()
-        equal(process.wait(timeout=20 * harness.SLOW), 0, "exit code")
-    line = json.loads(log.read_text())
-    equal((line["tool"], line["outcome"], line["transport"], line["client"]), ("true", "ok", "stdio", "tester"), "line")
-
-
-@case("audit: several servers share a log without mixing lines")
-def audit_shared():
-    log = SCRATCH.directory() / "audit.jsonl"
-    folder = mcp_http.tools()
-    with Server("--audit", log, folder=folder) as one, Server("--audit", log, folder=folder) as other:
-        def ask(server):
-            with server.client() as client:
-                for _ in range(40):
-                    client.call("true")
-        threads = [threading.Thread(target=ask, args=(server,)) for server in (one, other, one, other)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    lines = [json.loads(line) for line in log.read_text().split("\n")[:-1]]
-    equal(len(lines), 160, "lines")
 
 
 # ---- The end -------------------------------------------------------------------------------------

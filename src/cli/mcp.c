@@ -171,6 +171,11 @@ static void tell_broken(void *context, const char *file, const char *text)
                 ((struct mcp *)context)->tools, file, first);
 }
 
+static void tell_ended(void *context, const struct serve_ended *ended)
+{
+        record_ended(((struct mcp *)context)->http.record, ended);
+}
+
 static void on_signal(evutil_socket_t signal, short what, void *context)
 {
         struct mcp *mcp = context;
@@ -203,7 +208,7 @@ static int open_server(struct mcp *mcp, cbx_error *error)
         if (r < 0)
                 return r;
         if (mcp->http.record)
-                options.hooks = record_hooks(mcp->http.record);
+                options.hooks.ended = tell_ended;
         r = serve_open(mcp->base, mcp->toolbox, &options, &mcp->serve, error);
         for (size_t i = 0; r == 0 && i < ARRAY_SIZE(numbers); i++) {
                 mcp->signals[i] = evsignal_new(mcp->base, numbers[i], on_signal, mcp);

@@ -107,6 +107,9 @@ int policy_json_parse(const char *text, size_t length, const char *what, cbx_err
 /* "256M", "1.5G", "4096" → bytes; K, M, G, T are powers of 1024, an optional B or iB follows. */
 int policy_size_from_str(const char *text, uint64_t *ret_bytes);
 
+/* The hash of the policy but for what it shows read-only at this place in the box. */
+uint64_t policy_hash_without(const cbx_policy *policy, const char *box);
+
 /* Why a path cannot be a place in the box, as the end of a sentence that begins with it; or NULL.
  * The plan asks again for host paths whose place is known only when they have been resolved. */
 const char *policy_box_path_refusal(const char *path);

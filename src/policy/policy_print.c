@@ -149,14 +149,19 @@ static size_t digits_needed(const struct policy_limits *limits)
         return (size_t)digits;
 }
 
+static char *print(const json_t *json, const cbx_policy *policy)
+{
+        return json_dumps(json,
+                          JSON_INDENT(2) | JSON_REAL_PRECISION(digits_needed(&policy->limits)));
+}
+
 int cbx_policy_print(const cbx_policy *policy, char **ret_text, cbx_error *error)
 {
         _cleanup_json_ json_t *json = policy_to_json(policy);
         char *text = NULL;
 
         if (json)
-                text = json_dumps(json, JSON_INDENT(2) | JSON_REAL_PRECISION(
-                                                                 digits_needed(&policy->limits)));
+                text = print(json, policy);
         if (!text)
                 return error_oom(error);
         *ret_text = text;
@@ -172,4 +177,21 @@ uint64_t cbx_policy_hash(const cbx_policy *policy)
         if (!text)
                 return 0;
         return hash_bytes(HASH_INIT, text, strlen(text));
+}
+
+uint64_t policy_hash_without(const cbx_policy *policy, const char *box)
+{
+        _cleanup_json_ json_t *json = policy_to_json(policy);
+        json_t *read = json_object_get(json_object_get(json, "files"), "read");
+        _cleanup_free_ char *text = NULL;
+
+        for (size_t i = json_array_size(read); i-- > 0;) {
+                const char *place =
+                        json_string_value(json_object_get(json_array_get(read, i), "box"));
+
+                if (place && strcmp(place, box) == 0)
+                        json_array_remove(read, i);
+        }
+        text = json ? print(json, policy) : NULL;
+        return text ? hash_bytes(HASH_INIT, text, strlen(text)) : 0;
 }

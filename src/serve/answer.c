@@ -120,7 +120,7 @@ void answer_go_on(struct serve_call *call)
         if (r == -ENOMEM)
                 rpc_fail(&failure, RPC_INTERNAL_ERROR, "out of memory");
         if (r < 0) {
-                serve_call_record(call, NULL, "error");
+                serve_call_record(call, NULL, "error", failure.text);
                 serve_call_fail(call, &failure);
         }
 }

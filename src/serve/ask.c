@@ -74,7 +74,7 @@ static void refuse(struct serve_call *call, const json_t *missing, const char *w
                  "%s was not %s: the client did not say that it can do what has to be asked for",
                  call->tool->name, what);
         failure.data = json_pack("{s:O}", "requiredCapabilities", missing);
-        serve_call_record(call, NULL, "refused");
+        serve_call_record(call, NULL, "refused", failure.text);
         serve_call_fail(call, &failure);
 }
 
@@ -83,6 +83,7 @@ static void out_of_memory(struct serve_call *call)
         struct rpc_failure failure = { 0 };
 
         rpc_fail(&failure, RPC_INTERNAL_ERROR, "out of memory");
+        serve_call_record(call, NULL, "error", failure.text);
         serve_call_fail(call, &failure);
 }
 
@@ -267,7 +268,7 @@ void ask_approval(struct serve_call *call)
                 out_of_memory(call);
                 return;
         }
-        serve_call_record(call, NULL, "asked");
+        serve_call_record(call, NULL, "asked", NULL);
         ask(call, requests, NULL, true);
 }
 

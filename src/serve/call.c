@@ -15,13 +15,16 @@
 
 /* ---- Life ---- */
 
+void serve_next_id(struct serve *serve, char id[SERVE_ID_SIZE])
+{
+        snprintf(id, SERVE_ID_SIZE, "mcp-%llu", (unsigned long long)++serve->serial);
+}
+
 static struct serve_call *call_new(struct serve_request *request, struct tool *tool)
 {
         struct serve_call *call = calloc(1, sizeof(*call));
         json_t *arguments = json_object_get(request->message.params, "arguments");
         const struct serve_peer *peer = request->peer;
-        const char *client = json_string_value(
-                json_object_get(json_object_get(request->message.meta, META "clientInfo"), "name"));
 
         if (!call)
                 return NULL;
@@ -36,16 +39,15 @@ static struct serve_call *call_new(struct serve_request *request, struct tool *t
         for (size_t i = 0; i < ARRAY_SIZE(call->kept); i++)
                 call->kept[i].fd = -1;
         call->transport = peer->ops->transport;
-        client = client ? client : peer->client;
-        call->client = strdup(client ? client : "");
-        snprintf(call->id, sizeof(call->id), "mcp-%llu", (unsigned long long)++call->serve->serial);
+        call->client = strdup(request_client(request));
+        serve_next_id(call->serve, call->id);
         request->call = call;
         call->serve->n_calls++;
         return call;
 }
 
-/* Ends the box, if there is one: the whole tree. */
-static void stop(struct serve_call *call)
+/* What it says is not heard any more. */
+static void stop_looking(struct serve_call *call)
 {
         progress_end(call);
         for (size_t i = 0; i < ARRAY_SIZE(call->kept); i++)
@@ -53,10 +55,16 @@ static void stop(struct serve_call *call)
         if (call->ready)
                 event_free(call->ready);
         call->ready = NULL;
+}
+
+/* Ends the box, if there is one: the whole tree. */
+static void stop(struct serve_call *call)
+{
+        stop_looking(call);
         call->call = cbx_call_free(call->call);
 }
 
-static void call_free(struct serve_call *call)
+void serve_call_free(struct serve_call *call)
 {
         stop(call);
         if (call->request)
@@ -73,24 +81,6 @@ static void call_free(struct serve_call *call)
         free(call);
 }
 
-void serve_call_record(const struct serve_call *call, const cbx_report *report, const char *outcome)
-{
-        const struct serve_hooks *hooks = &call->serve->options.hooks;
-        struct serve_ended ended = {
-                .id = call->id,
-                .tool = call->tool->name,
-                .policy = call->call ? call->call->policy : NULL,
-                .report = report,
-                .outcome = outcome,
-                .transport = call->transport,
-                .client = call->client ? call->client : "",
-                .seconds = (double)(time_now() - call->began) / NSEC_PER_SEC,
-        };
-
-        if (hooks->ended)
-                hooks->ended(hooks->context, &ended);
-}
-
 /* ---- Ends ---- */
 
 void serve_call_finish(struct serve_call *call, json_t *result)
@@ -98,7 +88,7 @@ void serve_call_finish(struct serve_call *call, json_t *result)
         struct serve_request *request = call->request;
         struct serve_task *task = call->task;
 
-        call_free(call);
+        serve_call_free(call);
         if (task)
                 task_finish(task, result);
         else
@@ -110,7 +100,7 @@ void serve_call_fail(struct serve_call *call, const struct rpc_failure *failure)
         struct serve_request *request = call->request;
         struct serve_task *task = call->task;
 
-        call_free(call);
+        serve_call_free(call);
         if (task)
                 task_fail(task, failure);
         else
@@ -119,8 +109,17 @@ void serve_call_fail(struct serve_call *call, const struct rpc_failure *failure)
 
 void serve_call_cancel(struct serve_call *call)
 {
-        serve_call_record(call, NULL, "cancelled");
-        call_free(call);
+        if (call->request)
+                call->request->call = NULL;
+        call->request = NULL;
+        stop_looking(call);
+        questions_clear(&call->asked);
+        if (call->call && call->serve->options.hooks.ended) {
+                serve_call_leave(call);
+                return;
+        }
+        serve_call_record(call, NULL, "cancelled", NULL);
+        serve_call_free(call);
 }
 
 void serve_call_refuse(struct serve_call *call, const char *outcome, const char *format, ...)
@@ -132,7 +131,7 @@ void serve_call_refuse(struct serve_call *call, const char *outcome, const char 
         vsnprintf(text, sizeof(text), format, args);
         va_end(args);
         text_make_showable(text);
-        serve_call_record(call, NULL, outcome);
+        serve_call_record(call, NULL, outcome, text);
         serve_call_finish(call, content_error(text));
 }
 
@@ -149,20 +148,21 @@ static void end_with_content(struct serve_call *call, const cbx_report *report,
         switch (content_read(given, &failure)) {
         case CONTENT_BLOCKS:
                 serve_call_record(call, report,
-                                  json_is_true(json_object_get(given, "isError")) ? "error" : "ok");
+                                  json_is_true(json_object_get(given, "isError")) ? "error" : "ok",
+                                  NULL);
                 serve_call_finish(call, TAKE_PTR(given));
                 return;
         case CONTENT_QUESTIONS:
-                serve_call_record(call, report, "asked");
+                serve_call_record(call, report, "asked", NULL);
                 stop(call);
                 ask_for_tool(call, given);
                 return;
         case CONTENT_ERROR:
-                serve_call_record(call, report, "error");
+                serve_call_record(call, report, "error", NULL);
                 serve_call_fail(call, &failure);
                 return;
         case CONTENT_WRONG:
-                serve_call_record(call, report, "error");
+                serve_call_record(call, report, "error", NULL);
                 serve_call_finish(call, content_error(failure.text));
                 return;
         }
@@ -174,7 +174,7 @@ static void end_internally(struct serve_call *call, const cbx_report *report)
 
         rpc_fail(&failure, RPC_INTERNAL_ERROR, "%s: %s", call->tool->name,
                  report->error && report->error->text[0] ? report->error->text : report->text);
-        serve_call_record(call, report, "error");
+        serve_call_record(call, report, "error", NULL);
         serve_call_fail(call, &failure);
 }
 
@@ -198,7 +198,7 @@ static void end(struct serve_call *call, const cbx_report *report)
                 outcome = "denied";
         else if (report->reason == CBX_SETUP)
                 outcome = "refused";
-        serve_call_record(call, report, outcome);
+        serve_call_record(call, report, outcome, NULL);
         serve_call_finish(call, content_of(call, report, result));
 }
 
@@ -230,7 +230,7 @@ static void look(evutil_socket_t fd, short what, void *context)
                 r = cbx_wait(call->call, &report, &error);
         if (r < 0) {
                 rpc_fail(&failure, RPC_INTERNAL_ERROR, "%s", error.text);
-                serve_call_record(call, NULL, "error");
+                serve_call_record(call, NULL, "error", failure.text);
                 serve_call_fail(call, &failure);
         } else {
                 end(call, &report);
@@ -338,15 +338,18 @@ static int go(struct serve_call *call, struct rpc_failure *failure)
         r = serve_call_start(call, failure);
         if (r == 0 || !call->task)
                 return r < 0 ? r : 1;
-        serve_call_record(call, NULL, "error");
+        serve_call_record(call, NULL, "error", failure->text);
         serve_call_fail(call, failure); /* the request has been answered: the task has failed */
         return 1;
 }
 
-static struct tool *find_tool(struct serve *serve, const char *name)
+struct tool *serve_find_tool(struct serve *serve, const json_t *named)
 {
+        const char *name = json_string_value(named);
         struct tool *tool;
 
+        if (!name || strlen(name) != json_string_length(named))
+                return NULL;
         pthread_mutex_lock(&serve->toolbox->lock);
         tool = toolbox_find(serve->toolbox, name);
         if (tool)
@@ -364,26 +367,34 @@ static int refuse_tasks(struct rpc_failure *failure)
         return failure->data ? -EINVAL : -ENOMEM;
 }
 
-int serve_call(struct serve_request *request, json_t **ret_result, struct rpc_failure *failure)
+static int check_params(const json_t *params, const struct tool *tool, struct rpc_failure *failure)
 {
-        const json_t *params = request->message.params;
         const json_t *arguments = json_object_get(params, "arguments");
-        const json_t *named = json_object_get(params, "name");
-        const char *name = json_string_value(named);
-        _cleanup_tool_ struct tool *tool = NULL;
-        struct serve_call *call;
-        int r;
+        const char *name = json_string_value(json_object_get(params, "name"));
 
-        (void)ret_result;
         if (!name)
                 return rpc_fail(failure, RPC_INVALID_PARAMS, "name must be a string");
         if (arguments && !json_is_object(arguments))
                 return rpc_fail(failure, RPC_INVALID_PARAMS, "arguments must be an object, not %s",
                                 json_type_str(arguments));
-        tool = strlen(name) == json_string_length(named) ? find_tool(request->peer->serve, name)
-                                                         : NULL;
         if (!tool)
                 return rpc_fail(failure, RPC_INVALID_PARAMS, "Unknown tool: %.128s", name);
+        return 0;
+}
+
+int serve_call(struct serve_request *request, json_t **ret_result, struct rpc_failure *failure)
+{
+        const json_t *params = request->message.params;
+        _cleanup_tool_ struct tool *tool =
+                serve_find_tool(request->peer->serve, json_object_get(params, "name"));
+        struct serve_call *call;
+        int r = check_params(params, tool, failure);
+
+        (void)ret_result;
+        if (r < 0) {
+                serve_request_record(request, failure->text);
+                return r;
+        }
         call = call_new(request, tool);
         if (!call || !call->text || !call->client)
                 r = -ENOMEM;
@@ -392,8 +403,9 @@ int serve_call(struct serve_request *request, json_t **ret_result, struct rpc_fa
         else
                 r = go(call, failure);
         if (r < 0 && call) {
-                serve_call_record(call, NULL, "refused");
-                call_free(call);
+                serve_call_record(call, NULL, "refused",
+                                  r == -EINVAL ? failure->text : "out of memory");
+                serve_call_free(call);
         }
         return r;
 }

@@ -211,6 +211,8 @@ static struct serve_request *start(struct serve_request *request)
 
         if (r == 0)
                 r = choose(request, &method, &failure);
+        if (r == -EINVAL && strcmp(request->message.method, "tools/call") == 0)
+                serve_request_record(request, failure.text);
         if (r == 0)
                 r = method->run(request, &result, &failure);
         if (r > 0)

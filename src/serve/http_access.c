@@ -115,10 +115,6 @@ int http_check_access(const struct serve_http *http, const struct http_head *hea
 {
         const char *host = http_head_get(head, "host"), *origin = http_head_get(head, "origin");
 
-        if (!host && head->streams) {
-                *ret_why = "there is no Host";
-                return 400;
-        }
         if (host && !is_good_host(http, host)) {
                 *ret_why = "this Host is not served here (see --allow-host)";
                 return 403;

@@ -96,6 +96,9 @@ int endpoint_admit(struct http_connection *connection)
         const char *why = NULL;
         int status;
 
+        /* HTTP/1.1 asks for it of every request, whatever is asked for. */
+        if (!http_head_get(&connection->head, "host") && connection->head.streams)
+                return refuse(connection, 400, "", "there is no Host");
         if (is_path(connection, "/healthz"))
                 return answer_health(connection);
         status = http_check_access(connection->http, &connection->head, &why);

@@ -6,13 +6,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "serve/keep_place.h"
+
 #define FILES_MAX 32
 #define FILE_MAX (64 * MIB)
 
 struct keep {
-        char *outer; /* which only we can enter ... */
-        char *inner; /* ... and in it what boxes see, who are somebody else */
-        int fd;      /* of the inner one */
+        struct keep_place place;
         char names[FILES_MAX][64];
         size_t next;
 };
@@ -23,16 +23,7 @@ struct keep *keep_close(struct keep *keep)
 {
         if (!keep)
                 return NULL;
-        for (size_t i = 0; i < FILES_MAX; i++)
-                if (keep->fd >= 0 && keep->names[i][0])
-                        (void)unlinkat(keep->fd, keep->names[i], 0);
-        base_close(keep->fd);
-        if (keep->inner)
-                (void)rmdir(keep->inner);
-        if (keep->outer)
-                (void)rmdir(keep->outer);
-        free(keep->inner);
-        free(keep->outer);
+        keep_place_remove(&keep->place);
         free(keep);
         return NULL;
 }
@@ -45,32 +36,18 @@ int keep_open(struct keep **ret_keep, cbx_error *error)
 
         if (!keep)
                 return error_oom(error);
-        keep->fd = -1;
         for (size_t i = 0; !parent && i < ARRAY_SIZE(variables); i++) {
                 parent = secure_getenv(variables[i]);
                 if (parent && (parent[0] != '/' || access(parent, W_OK | X_OK) < 0))
                         parent = NULL;
         }
-        if (asprintf(&keep->outer, "%s/callbox-mcp-XXXXXX", parent ? parent : "/tmp") < 0)
-                keep->outer = NULL;
-        if (!keep->outer || !mkdtemp(keep->outer)) {
-                r = keep->outer ? -errno : -ENOMEM;
-                free(keep->outer);
-                keep->outer = NULL;
-        } else if (asprintf(&keep->inner, "%s/output", keep->outer) < 0) {
-                keep->inner = NULL;
-                r = -ENOMEM;
-        } else {
-                r = mkdir(keep->inner, 0755) < 0 || chmod(keep->inner, 0755) < 0 ? -errno : 0;
-                if (r == 0)
-                        keep->fd = open(keep->inner, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-                if (r == 0 && keep->fd < 0)
-                        r = -errno;
-        }
+        parent = parent ? parent : "/tmp";
+        keep_place_sweep(parent);
+        r = keep_place_make(parent, &keep->place);
         if (r < 0) {
-                keep_close(keep);
-                return error_set(error, r, "", "cannot make a directory for long output: %s",
-                                 strerror(-r));
+                free(keep);
+                return error_set(error, r, "", "cannot make a directory for long output in %s: %s",
+                                 parent, strerror(-r));
         }
         *ret_keep = keep;
         return 0;
@@ -78,7 +55,7 @@ int keep_open(struct keep **ret_keep, cbx_error *error)
 
 const char *keep_directory(const struct keep *keep)
 {
-        return keep->inner;
+        return keep->place.inner;
 }
 
 /* ---- Streams ---- */
@@ -103,10 +80,10 @@ static void make_file(struct keep_stream *stream)
         char *name = keep->names[keep->next++ % FILES_MAX];
 
         if (name[0])
-                (void)unlinkat(keep->fd, name, 0);
+                (void)unlinkat(keep->place.fd, name, 0);
         snprintf(name, sizeof(keep->names[0]), "%s", stream->name);
-        stream->fd =
-                openat(keep->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+        stream->fd = openat(keep->place.fd, name,
+                            O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
         if (stream->fd < 0 || fchmod(stream->fd, 0644) < 0)
                 give_up(stream);
         stream->begun = true;

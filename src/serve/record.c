@@ -46,9 +46,8 @@ static void count_denials(struct record *record, const cbx_report *report)
                                 record->denials[i] += (*denials)->count;
 }
 
-static void ended(void *context, const struct serve_ended *call)
+void record_ended(struct record *record, const struct serve_ended *call)
 {
-        struct record *record = context;
         size_t bucket = 0;
 
         count_pair(record, call->policy ? call->tool : "", call->outcome);
@@ -64,11 +63,6 @@ static void ended(void *context, const struct serve_ended *call)
         }
         if (record->log >= 0)
                 record_audit(record, call);
-}
-
-struct serve_hooks record_hooks(struct record *record)
-{
-        return (struct serve_hooks){ .context = record, .ended = ended };
 }
 
 /* ---- Beginning and end ---- */

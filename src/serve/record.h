@@ -2,7 +2,7 @@
 /*
  * What is kept of calls that have ended: numbers for /metrics, and a line each in the audit log.
  *
- *   record.c         the hooks of the server; counting
+ *   record.c         counting; beginning and end
  *   record_audit.c   the log: JSON, one line for each call, written by one write
  *   record_write.c   the numbers as text for Prometheus
  */
@@ -49,7 +49,8 @@ struct record *record_close(struct record *record);
 /* After the log was moved away: begin a new one. The old one is kept where that fails. */
 int record_reopen(struct record *record, cbx_error *error);
 
-struct serve_hooks record_hooks(struct record *record);
+/* Count a call and write its line: for the hook of the server. */
+void record_ended(struct record *record, const struct serve_ended *call);
 
 /* ---- Between the files ---- */
 

@@ -8,9 +8,11 @@
 #include <string.h>
 #include <time.h>
 
+#include "serve/keep.h"
 #include "serve/record.h"
+#include "tool/tool.h"
 
-#define DENIALS_MAX 100 /* in one line */
+#define TEXT_MAX 513 /* of one text */
 
 static json_t *time_to_json(void)
 {
@@ -31,11 +33,17 @@ static json_t *seconds_to_json(uint64_t nanoseconds)
         return json_real((double)nanoseconds / (double)NSEC_PER_SEC);
 }
 
-/* Text of a client need not be what JSON can hold. */
+/* Text of a client need not be what JSON can hold, and has no end. */
 static json_t *text_to_json(const char *text)
 {
-        json_t *json = json_string(text);
+        char shown[TEXT_MAX];
+        json_t *json;
 
+        if (!text)
+                return json_null();
+        snprintf(shown, sizeof(shown), "%s", text);
+        text_make_showable(shown);
+        json = json_string(shown);
         return json ? json : json_string("?");
 }
 
@@ -55,7 +63,7 @@ static json_t *denials_to_json(const cbx_report *report)
         const cbx_denial *const *denials = cbx_report_denials(report);
         json_t *list = json_array();
 
-        for (size_t i = 0; denials && denials[i] && i < DENIALS_MAX; i++)
+        for (size_t i = 0; denials && denials[i]; i++)
                 (void)json_array_append_new(
                         list, json_pack("{s:s, s:o, s:s, s:I}", "kind", denials[i]->kind, "what",
                                         text_to_json(denials[i]->what), "errno", denials[i]->error,
@@ -63,40 +71,79 @@ static json_t *denials_to_json(const cbx_report *report)
         return list;
 }
 
-static int add_report(json_t *line, const cbx_report *report)
+/* A hash that an operator can compare: where long output is kept is another place at each start,
+ * and is no setting. */
+static json_t *policy_to_hash(const cbx_policy *policy)
 {
-        int r = json_object_set_new(line, "reason", json_string(cbx_reason_name(report->reason)));
+        char text[32];
 
-        if (report->reason == CBX_EXITED)
-                r |= json_object_set_new(line, "code", json_integer(report->code));
-        if (report->reason == CBX_SIGNALED)
-                r |= json_object_set_new(line, "signal", json_integer(report->signal));
-        r |= json_object_set_new(line, "usage", usage_to_json(report));
-        r |= json_object_set_new(line, "denials", denials_to_json(report));
+        if (!policy)
+                return json_null();
+        snprintf(text, sizeof(text), "%016llx",
+                 (unsigned long long)policy_hash_without(policy, KEEP_SHOWN));
+        return json_string(text);
+}
+
+/* Where nothing was run, or nothing came back, there is a reason as well. */
+static json_t *reason_to_json(const struct serve_ended *ended)
+{
+        static const struct {
+                const char *outcome, *reason;
+        } reasons[] = { { "cancelled", "cancelled" },
+                        { "refused", "setup" },
+                        { "declined", "setup" },
+                        { "error", "internal" } };
+
+        if (ended->report)
+                return json_string(cbx_reason_name(ended->report->reason));
+        for (size_t i = 0; i < ARRAY_SIZE(reasons); i++)
+                if (strcmp(reasons[i].outcome, ended->outcome) == 0)
+                        return json_string(reasons[i].reason);
+        return json_null(); /* it has not ended: it asks */
+}
+
+/* Why nothing was run. What is wrong with arguments is not told: it may quote them. */
+static json_t *error_to_json(const struct serve_ended *ended)
+{
+        const cbx_report *report = ended->report;
+        const cbx_mistake *const *mistakes = report ? cbx_report_mistakes(report) : NULL;
+
+        if (mistakes && *mistakes && report->reason == CBX_SETUP)
+                return json_string(TOOL_BAD_ARGUMENTS);
+        if (report && report->error && report->error->text[0])
+                return text_to_json(report->error->text);
+        return ended->why ? text_to_json(ended->why) : json_null();
+}
+
+/* What came of the call: every key is there, whether there is something to say or not. */
+static int add_end(json_t *line, const struct serve_ended *ended)
+{
+        const cbx_report *report = ended->report;
+        bool ran = report && report->reason != CBX_SETUP && report->reason != CBX_INTERNAL;
+        int r = json_object_set_new(line, "reason", reason_to_json(ended));
+
+        r |= json_object_set_new(line, "code",
+                                 ran && report->reason == CBX_EXITED ? json_integer(report->code)
+                                                                     : json_null());
+        r |= json_object_set_new(line, "signal",
+                                 ran && report->reason == CBX_SIGNALED
+                                         ? json_integer(report->signal)
+                                         : json_null());
+        r |= json_object_set_new(line, "error", error_to_json(ended));
+        r |= json_object_set_new(line, "usage", ran ? usage_to_json(report) : json_null());
+        r |= json_object_set_new(line, "denials", report ? denials_to_json(report) : json_array());
         return r;
 }
 
 static json_t *line_of(const struct serve_ended *ended)
 {
-        json_t *line = json_pack("{s:o, s:s, s:o, s:s, s:s, s:o, s:f}", "time", time_to_json(),
-                                 "id", ended->id ? ended->id : "", "tool",
-                                 text_to_json(ended->tool ? ended->tool : ""), "outcome",
-                                 ended->outcome, "transport", ended->transport, "client",
-                                 text_to_json(ended->client ? ended->client : ""), "seconds",
-                                 ended->seconds);
-        char hash[32];
-        int r = line ? 0 : -1;
+        json_t *line = json_pack("{s:o, s:s, s:o, s:o, s:s, s:s, s:o, s:f}", "time", time_to_json(),
+                                 "id", ended->id, "tool", text_to_json(ended->tool), "policy",
+                                 policy_to_hash(ended->policy), "outcome", ended->outcome,
+                                 "transport", ended->transport, "client",
+                                 text_to_json(ended->client), "seconds", ended->seconds);
 
-        if (r == 0 && ended->policy) {
-                snprintf(hash, sizeof(hash), "%016llx",
-                         (unsigned long long)cbx_policy_hash(ended->policy));
-                r = json_object_set_new(line, "policy", json_string(hash));
-        }
-        if (r == 0 && ended->report)
-                r = add_report(line, ended->report);
-        else if (r == 0 && strcmp(ended->outcome, "cancelled") == 0) /* nobody waited for more */
-                r = json_object_set_new(line, "reason", json_string("cancelled"));
-        if (r == 0)
+        if (line && add_end(line, ended) == 0)
                 return line;
         json_decref(line);
         return NULL;

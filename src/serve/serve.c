@@ -36,6 +36,7 @@ int serve_open(struct event_base *base, cbx_toolbox *toolbox, const struct serve
                 return error_oom(error);
         TAILQ_INIT(&serve->peers);
         TAILQ_INIT(&serve->tasks);
+        TAILQ_INIT(&serve->leaving);
         serve->base = base;
         serve->toolbox = toolbox;
         if (options)
@@ -90,6 +91,7 @@ struct serve *serve_close(struct serve *serve)
                 task_free(TAILQ_FIRST(&serve->tasks));
         while (!TAILQ_EMPTY(&serve->peers))
                 serve_peer_free(TAILQ_FIRST(&serve->peers));
+        serve_leaving_end(serve);
         if (serve->changes)
                 event_free(serve->changes);
         free(serve->instructions);

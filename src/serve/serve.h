@@ -47,9 +47,10 @@ bool serve_version_is_modern(const char *version);
  * asks its client for something ends as "asked", and what follows the answer is told by itself. */
 struct serve_ended {
         const char *id;           /* of the call, ours: unique in this process */
-        const char *tool;         /* as it was asked for; there may be none of that name */
-        const cbx_policy *policy; /* NULL: there was no call */
-        const cbx_report *report; /* NULL: there was no call */
+        const char *tool;         /* as it was asked for; NULL: not at all */
+        const cbx_policy *policy; /* that it runs under, or would; NULL: there is no such tool */
+        const cbx_report *report; /* NULL: nothing was run, or no report came */
+        const char *why;          /* nothing was run; may be NULL */
         const char *outcome;      /* "ok", "error", "denied", "cancelled", "refused", "asked",
                                      "declined" */
         const char *transport;    /* of the peer: "stdio", "http" */

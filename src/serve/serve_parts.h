@@ -9,6 +9,7 @@
  *   list.c       tools/list
  *   listen.c     who is told of changes
  *   call.c       tools/call: a call from its request to its end
+ *   ended.c      what is told of a call that has ended, for metrics and audit
  *   progress.c   what is told of a call while it runs
  *   content.c    what came of a call, as a result of MCP
  *   explain.c    what came of a call, in words
@@ -30,6 +31,7 @@
 #define META "io.modelcontextprotocol/"
 #define TASKS_EXTENSION META "tasks"
 #define SEAL_USED_MAX 4096
+#define SERVE_ID_SIZE 32
 
 struct serve {
         struct event_base *base;
@@ -39,6 +41,7 @@ struct serve {
         struct event *changes;
         TAILQ_HEAD(, serve_peer) peers;
         TAILQ_HEAD(, serve_task) tasks;
+        TAILQ_HEAD(, serve_call) leaving; /* cancelled, and not told of yet */
         size_t n_peers, n_requests, n_calls, n_tasks;
         uint64_t serial;                   /* of calls, of questions and of what is sealed */
         unsigned char secret[SHA256_SIZE]; /* of this process: what was sealed before it is void */
@@ -154,27 +157,44 @@ struct serve_call {
         struct questions asked;
         struct progress progress;
         struct keep_stream kept[2]; /* stdout and stderr */
-        char id[32];
+        char id[SERVE_ID_SIZE];
         uint64_t began;
         const char *transport;
         char *client;
         cbx_call *call; /* NULL: it waits for answers */
         struct event *ready;
+        TAILQ_ENTRY(serve_call) link; /* while it leaves */
 };
 
 /* Run it in a box, with what is known by now. -EINVAL comes with a failure. */
 int serve_call_start(struct serve_call *call, struct rpc_failure *failure);
-/* Tell metrics and audit what a round has come to; see struct serve_ended. */
-void serve_call_record(const struct serve_call *call, const cbx_report *report,
-                       const char *outcome);
 /* Its ends: each forgets the call. serve_call_finish takes the result. */
 void serve_call_finish(struct serve_call *call, json_t *result);
 void serve_call_fail(struct serve_call *call, const struct rpc_failure *failure);
 /* Kill the tree, if there is one; nothing is sent. */
 void serve_call_cancel(struct serve_call *call);
+void serve_call_free(struct serve_call *call);
+/* The tool of that name, with a reference; NULL: there is none. */
+struct tool *serve_find_tool(struct serve *serve, const json_t *named);
+/* An id for one more call. */
+void serve_next_id(struct serve *serve, char id[SERVE_ID_SIZE]);
 /* Answer with an error that the model reads. */
 void serve_call_refuse(struct serve_call *call, const char *outcome, const char *format, ...)
         PRINTF_LIKE(3, 4);
+
+/* ---- ended.c ---- */
+
+/* Tell metrics and audit what a round has come to; see struct serve_ended. `why` may be NULL. */
+void serve_call_record(const struct serve_call *call, const cbx_report *report, const char *outcome,
+                       const char *why);
+/* The same of a tools/call that was refused before there was a call. */
+void serve_request_record(const struct serve_request *request, const char *why);
+/* What the client calls itself; may be empty. */
+const char *request_client(const struct serve_request *request);
+/* A call that runs is killed, and told of when its report comes; it belongs to nobody any more. */
+void serve_call_leave(struct serve_call *call);
+/* Those that leave are told of now, with what comes within a moment. */
+void serve_leaving_end(struct serve *serve);
 
 /* ---- progress.c ---- */
 
