@@ -285,11 +285,12 @@ typedef struct cbx_report {
 
 /* An operation that was refused. */
 typedef struct cbx_denial {
-        const char *kind;  /* "syscall", "file", "connect", "protected" */
-        const char *what;  /* its name, path or address */
-        const char *error; /* what the program was told: "EPERM" */
-        uint64_t count;    /* how often */
-        const char *allow; /* the option of `callbox run` that allows it; may be empty */
+        const char *kind;   /* "syscall", "file", "space", "connect", "bind", "protected" */
+        const char *what;   /* its name, path or address; * at the end: several of them */
+        const char *error;  /* what the program was told: "EPERM" */
+        uint64_t count;     /* how often */
+        const char *allow;  /* the option of `callbox run` that allows it; may be empty */
+        const char *policy; /* the line of a policy that does, as JSON; may be empty */
 } cbx_denial;
 
 /* One named thing that is enforced, or not. */

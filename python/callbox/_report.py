@@ -24,7 +24,8 @@ class Denial:
     what: str
     error: str
     count: int
-    allow: str
+    allow: str  #: the option of ``callbox run`` that allows it; may be empty
+    policy: str = ""  #: the line of a policy that does; may be empty
 
 
 class Guarantee(NamedTuple):
@@ -128,7 +129,12 @@ class Report:
     def denials(self) -> List[Denial]:
         return [
             Denial(
-                item["kind"], item["what"], item["errno"], item["count"], item.get("allow") or ""
+                item["kind"],
+                item["what"],
+                item["errno"],
+                item["count"],
+                item.get("allow") or "",
+                item.get("policy") or "",
             )
             for item in self.json["denials"]
         ]

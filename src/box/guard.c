@@ -493,12 +493,17 @@ bool guard_serve(struct child *child, const struct seccomp_notif *call)
                 guard_connect(child, call);
                 return true;
         }
-        if (plan->caged && call->data.nr == SYS_bind) {
+        if (call->data.nr == SYS_bind && (plan->caged || plan->explain)) {
                 guard_bind(child, call);
                 return true;
         }
         if (plan->caged && (guard_change(child, call) || guard_signal(child, call)))
                 return true;
+        if (call->data.nr == SYS_sendto && plan->explain) {
+                guard_note_send(child, call);
+                guard_continue(child, call);
+                return true;
+        }
         if (plan->explain && guard_explain(child, call))
                 return true;
         if (plan->n_guards == 0 || (is_opening(call) && !plan->caged && !(flags & O_CREAT)))

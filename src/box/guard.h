@@ -45,6 +45,8 @@ int guard_resolve(struct child *child, const struct seccomp_notif *call, int dir
 int guard_resolve_from(struct child *child, const struct seccomp_notif *call, int base,
                        const char *path, struct guard_path *ret);
 void guard_path_close(struct guard_path *path);
+/* Where something open is, as the box sees it. Init's own corner of /proc is nobody's. */
+int guard_place_of(int fd, char *room, size_t size);
 
 /* The directory that a relative path starts from. */
 int guard_base(struct child *child, const struct seccomp_notif *call, int dirfd);
@@ -95,7 +97,10 @@ bool guard_signal(struct child *child, const struct seccomp_notif *call);
 
 void guard_bind(struct child *child, const struct seccomp_notif *call);
 void guard_connect(struct child *child, const struct seccomp_notif *call);
+void guard_note_send(struct child *child, const struct seccomp_notif *call);
 bool guard_explain(struct child *child, const struct seccomp_notif *call);
+/* --explain: note what has no room left. */
+void guard_note_full(struct child *child);
 
 /* Run the rest in a process of its own, because it may block. Returns true in that process, which
  * ends with guard_leave. */

@@ -1,170 +1,419 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * --explain: note which paths are looked for and are not there, or are there read-only. Nothing is
- * decided here: the call goes on, and the box's own root gives the answer.
+ * --explain: note which paths are looked for and are not there, or are there read-only, and which
+ * places are full. Nothing is decided here: the call goes on, and the box's own root gives the
+ * answer.
  */
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <linux/openat2.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 
 #include "box/guard.h"
 #include "box/init.h"
 
-/* Where each call has its path, and whether it wants to change something. */
-static const struct looking {
-        int number;
-        int directory; /* argument with the directory's descriptor, -1: none */
-        int path;      /* argument with the path */
-        bool writes;
-} calls[] = {
-        { SYS_open, -1, 0, false },      { SYS_openat, 0, 1, false },
-        { SYS_stat, -1, 0, false },      { SYS_lstat, -1, 0, false },
-        { SYS_newfstatat, 0, 1, false }, { SYS_statx, 0, 1, false },
-        { SYS_access, -1, 0, false },    { SYS_faccessat, 0, 1, false },
-        { SYS_faccessat2, 0, 1, false }, { SYS_readlink, -1, 0, false },
-        { SYS_readlinkat, 0, 1, false }, { SYS_chdir, -1, 0, false },
-        { SYS_execve, -1, 0, false },    { SYS_execveat, 0, 1, false },
-        { SYS_truncate, -1, 0, true },   { SYS_unlink, -1, 0, true },
-        { SYS_unlinkat, 0, 1, true },    { SYS_mkdir, -1, 0, true },
-        { SYS_mkdirat, 0, 1, true },     { SYS_rename, -1, 1, true },
-        { SYS_renameat, 2, 3, true },    { SYS_renameat2, 2, 3, true },
+#ifndef SYS_fchmodat2
+#define SYS_fchmodat2 452
+#endif
+#define LINKS_MAX 40
+#define NONE (-1)
+
+/* What a call wants of its path. */
+enum want {
+        SEES,    /* it must be there */
+        CHANGES, /* ... and be writable */
+        REMOVES, /* ... in a directory that is writable */
+        WRITES,  /* it is made where it is not there */
+        MAKES,   /* it must not be there, and is made */
+        MOVES,   /* it is made, or takes the place of what is there */
 };
 
-static bool wants_to_write(const struct looking *looking, const struct seccomp_notif *call)
+/* In a guarded box the calls that make names are the guard's to make. */
+static bool makes_name(enum want want)
 {
-        int flags = (int)call->data.args[looking->path + 1];
-
-        if (looking->number != SYS_open && looking->number != SYS_openat)
-                return looking->writes;
-        return (flags & O_ACCMODE) != O_RDONLY || (flags & (O_CREAT | O_TRUNC));
+        return want == WRITES || want == MAKES || want == MOVES;
 }
 
-/* The path as text, whether or not anything of it exists. */
-static bool text_of(struct child *child, const struct seccomp_notif *call, int base,
-                    const char *path, char *room, size_t size)
-{
-        struct guard_path found;
+/* Where each call has what counts, as numbers of arguments. */
+static const struct looking {
+        int number;
+        int directory; /* a descriptor, of the directory where there is a path; NONE: none */
+        int path;      /* NONE: the descriptor is what is meant */
+        enum want want;
+        bool link; /* a link at the end of the path is itself what is meant */
+        int flags; /* AT_SYMLINK_NOFOLLOW may be among these */
+        int mode;  /* of a file: no set-id bits are ever set (syscalls_mode) */
+} calls[] = {
+        { SYS_open, NONE, 0, SEES, false, NONE, NONE },
+        { SYS_openat, 0, 1, SEES, false, NONE, NONE },
+        { SYS_stat, NONE, 0, SEES, false, NONE, NONE },
+        { SYS_lstat, NONE, 0, SEES, true, NONE, NONE },
+        { SYS_newfstatat, 0, 1, SEES, false, 3, NONE },
+        { SYS_statx, 0, 1, SEES, false, 2, NONE },
+        { SYS_access, NONE, 0, SEES, false, NONE, NONE },
+        { SYS_faccessat, 0, 1, SEES, false, NONE, NONE },
+        { SYS_faccessat2, 0, 1, SEES, false, 3, NONE },
+        { SYS_readlink, NONE, 0, SEES, true, NONE, NONE },
+        { SYS_readlinkat, 0, 1, SEES, true, NONE, NONE },
+        { SYS_chdir, NONE, 0, SEES, false, NONE, NONE },
+        { SYS_execve, NONE, 0, SEES, false, NONE, NONE },
+        { SYS_execveat, 0, 1, SEES, false, 4, NONE },
+        { SYS_truncate, NONE, 0, CHANGES, false, NONE, NONE },
+        { SYS_unlink, NONE, 0, REMOVES, true, NONE, NONE },
+        { SYS_unlinkat, 0, 1, REMOVES, true, NONE, NONE },
+        { SYS_rmdir, NONE, 0, REMOVES, true, NONE, NONE },
+        { SYS_chmod, NONE, 0, CHANGES, false, NONE, 1 },
+        { SYS_fchmod, 0, NONE, CHANGES, false, NONE, 1 },
+        { SYS_fchmodat, 0, 1, CHANGES, false, NONE, 2 },
+        { SYS_fchmodat2, 0, 1, CHANGES, false, 3, 2 },
+        { SYS_chown, NONE, 0, CHANGES, false, NONE, NONE },
+        { SYS_lchown, NONE, 0, CHANGES, true, NONE, NONE },
+        { SYS_fchown, 0, NONE, CHANGES, false, NONE, NONE },
+        { SYS_fchownat, 0, 1, CHANGES, false, 4, NONE },
+        { SYS_utime, NONE, 0, CHANGES, false, NONE, NONE },
+        { SYS_utimes, NONE, 0, CHANGES, false, NONE, NONE },
+        { SYS_futimesat, 0, 1, CHANGES, false, NONE, NONE },
+        { SYS_utimensat, 0, 1, CHANGES, false, 3, NONE },
+        { SYS_setxattr, NONE, 0, CHANGES, false, NONE, NONE },
+        { SYS_lsetxattr, NONE, 0, CHANGES, true, NONE, NONE },
+        { SYS_removexattr, NONE, 0, CHANGES, false, NONE, NONE },
+        { SYS_lremovexattr, NONE, 0, CHANGES, true, NONE, NONE },
+        { SYS_creat, NONE, 0, WRITES, false, NONE, 1 },
+        { SYS_mkdir, NONE, 0, MAKES, true, NONE, NONE },
+        { SYS_mkdirat, 0, 1, MAKES, true, NONE, NONE },
+        { SYS_mknod, NONE, 0, MAKES, true, NONE, 1 },
+        { SYS_mknodat, 0, 1, MAKES, true, NONE, 2 },
+        { SYS_symlink, NONE, 1, MAKES, true, NONE, NONE },
+        { SYS_symlinkat, 1, 2, MAKES, true, NONE, NONE },
+        { SYS_link, NONE, 1, MAKES, true, NONE, NONE },
+        { SYS_linkat, 2, 3, MAKES, true, NONE, NONE },
+        { SYS_rename, NONE, 1, MOVES, true, NONE, NONE },
+        { SYS_renameat, 2, 3, MOVES, true, NONE, NONE },
+        { SYS_renameat2, 2, 3, MOVES, true, NONE, NONE },
+};
 
-        if (path[0] == '/') {
-                text_copy(room, size, path);
-                return true;
-        }
-        if (guard_resolve_from(child, call, base, path, &found) < 0)
+/* ---- Following a path ---- */
+
+/* Where a path leads to. */
+struct found {
+        int fd;              /* -1: there is nothing */
+        int parent;          /* its directory; -1: that is not there either, or was not looked at */
+        bool lacked;         /* the host may have it */
+        char text[PATH_MAX]; /* as the box sees it, links resolved */
+};
+
+static void found_close(struct found *found)
+{
+        found->fd = base_close(found->fd);
+        found->parent = base_close(found->parent);
+}
+
+/* What is missing in a tree of the host's is missing on the host as well. Only what the box has of
+ * its own, which is all of this kind, may lack something that the host has. */
+static bool may_lack(int directory)
+{
+        struct statfs fs;
+
+        return fstatfs(directory, &fs) == 0 && fs.f_type == TMPFS_MAGIC;
+}
+
+/* A step of the path is not there: what it would have been called. Behind it, `..` means nothing.
+ */
+static bool end_missing(struct found *found, int at, const char *name, const char *rest)
+{
+        size_t n;
+
+        found->lacked = may_lack(at);
+        if (guard_place_of(at, found->text, sizeof(found->text)) < 0)
                 return false;
-        text_copy(room, size, found.text);
-        guard_path_close(&found);
+        n = strlen(found->text);
+        if (n + strlen(name) + strlen(rest) + 3 > sizeof(found->text))
+                return false;
+        if (n > 1)
+                found->text[n++] = '/';
+        text_copy(found->text + n, sizeof(found->text) - n, name);
+        n += strlen(name);
+        if (*rest) {
+                found->text[n++] = '/';
+                text_copy(found->text + n, sizeof(found->text) - n, strstr(rest, "..") ? "" : rest);
+                for (n = strlen(found->text); n > 1 && found->text[n - 1] == '/'; n--)
+                        found->text[n - 1] = '\0';
+        } else {
+                found->parent = fcntl(at, F_DUPFD_CLOEXEC, 3);
+        }
         return true;
 }
 
-/* Something new, in a directory that is read-only, or is not there. */
-static void note_new(struct child *child, const struct seccomp_notif *call, int base,
-                     const char *path)
+/* Put where a link leads before the rest of a path. */
+static bool put_before(int link, char *path, const char *rest)
 {
-        struct guard_path place;
+        char whole[PATH_MAX];
+        ssize_t n = readlinkat(link, "", whole, sizeof(whole) - 1);
+        size_t length = strlen(rest);
+
+        if (n <= 0 || (size_t)n + length + 2 > sizeof(whole))
+                return false;
+        whole[n] = '/';
+        memcpy(whole + n + 1, rest, length + 1);
+        memcpy(path, whole, (size_t)n + length + 2);
+        return true;
+}
+
+static int open_start(int base, const char *path)
+{
+        return openat(path[0] == '/' ? AT_FDCWD : base, path[0] == '/' ? "/" : ".",
+                      O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* Follow a path step by step, as the kernel does: a link in it may lead out of what is shown. False
+ * where it cannot be told. */
+static bool look_up(int base, const char *path, bool link, struct found *found)
+{
+        char left[PATH_MAX], name[NAME_MAX + 1], *rest = left;
+        _cleanup_fd_ int at = open_start(base, path);
+        int links = 0;
+
+        text_copy(left, sizeof(left), path);
+        while (at >= 0 && *(rest += strspn(rest, "/"))) {
+                size_t n = strcspn(rest, "/");
+                _cleanup_fd_ int next = -1;
+                struct stat st;
+
+                if (n > NAME_MAX)
+                        return false;
+                text_copy(name, n + 1, rest);
+                rest += n + strspn(rest + n, "/");
+                next = openat(at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+                if (next < 0)
+                        return errno == ENOENT && end_missing(found, at, name, rest);
+                if (fstat(next, &st) < 0)
+                        return false;
+                if (S_ISLNK(st.st_mode) && (*rest || !link)) {
+                        if (++links > LINKS_MAX || !put_before(next, left, rest))
+                                return false;
+                        rest = left;
+                        if (left[0] != '/')
+                                continue;
+                        base_close(next);
+                        next = open_start(-1, "/");
+                }
+                base_close(at);
+                at = TAKE_FD(next);
+        }
+        if (at < 0 || guard_place_of(at, found->text, sizeof(found->text)) < 0)
+                return false;
+        found->fd = TAKE_FD(at);
+        return true;
+}
+
+/* ---- Noting ---- */
+
+static bool is_read_only(int fd)
+{
         struct statvfs fs;
 
-        if (guard_resolve_from(child, call, base, path, &place) < 0)
-                notify_trace(child->page, BOX_TRACE_WRITE, path, ENOENT);
-        else if (fstatvfs(place.parent, &fs) == 0 && (fs.f_flag & ST_RDONLY))
-                notify_trace(child->page, BOX_TRACE_WRITE, place.text, EROFS);
-        else if (child->plan->caged && !guard_may_change(child, place.text))
-                notify_trace(child->page, BOX_TRACE_WRITE, place.text, EACCES);
-        guard_path_close(&place);
+        return fstatvfs(fd, &fs) == 0 && (fs.f_flag & ST_RDONLY);
 }
 
 /* Without namespaces it is there, but closed. */
-static void note_closed(struct child *child, int fd, bool writes)
+static void note_closed(struct child *child, const struct found *found, enum want want)
 {
-        char text[PATH_MAX];
-
-        if (guard_text_of(fd, text, sizeof(text)) < 0 || guard_may_change(child, text))
+        if (guard_may_change(child, found->text))
                 return;
-        if (writes)
-                notify_trace(child->page, BOX_TRACE_WRITE, text, EACCES);
-        else if (!guard_may_read(child, text))
-                notify_trace(child->page, BOX_TRACE_FILE, text, EACCES);
+        if (want != SEES)
+                notify_trace(child->page,
+                             want == REMOVES || want == MOVES ? BOX_TRACE_REMOVE : BOX_TRACE_WRITE,
+                             found->text, EACCES);
+        else if (!guard_may_read(child, found->text))
+                notify_trace(child->page, BOX_TRACE_FILE, found->text, EACCES);
+}
+
+/* Something that is there. */
+static void note_there(struct child *child, const struct found *found, enum want want)
+{
+        if (child->plan->caged && want != MAKES) {
+                note_closed(child, found, want);
+                return;
+        }
+        if (want == SEES || want == MAKES || !is_read_only(found->fd))
+                return;
+        notify_trace(child->page,
+                     want == REMOVES || want == MOVES ? BOX_TRACE_REMOVE : BOX_TRACE_WRITE,
+                     found->text, EROFS);
+}
+
+/* Something that is not. */
+static void note_missing(struct child *child, const struct found *found, enum want want)
+{
+        bool makes = makes_name(want);
+
+        if (makes && found->parent >= 0) {
+                if (is_read_only(found->parent))
+                        notify_trace(child->page, BOX_TRACE_WRITE, found->text, EROFS);
+                else if (child->plan->caged && !guard_may_change(child, found->text))
+                        notify_trace(child->page, BOX_TRACE_WRITE, found->text, EACCES);
+                return;
+        }
+        if (found->lacked)
+                notify_trace(child->page,
+                             makes                ? BOX_TRACE_WRITE
+                             : want == REMOVES    ? BOX_TRACE_REMOVE
+                             : want == CHANGES    ? BOX_TRACE_CHANGE
+                             : found->parent >= 0 ? BOX_TRACE_FILE
+                                                  : BOX_TRACE_LOST,
+                             found->text, ENOENT);
+}
+
+static void note_found(struct child *child, const struct found *found, enum want want)
+{
+        if (strncmp(found->text, "/proc/", 6) == 0 || strncmp(found->text, "/dev/", 5) == 0)
+                return;
+        if (found->fd >= 0)
+                note_there(child, found, want);
+        else
+                note_missing(child, found, want);
+}
+
+/* The system has links into parts of /etc that programs do without. */
+static bool is_link_of_system(int base, const char *path)
+{
+        struct open_how how = { .flags = O_PATH | O_CLOEXEC | O_NOFOLLOW,
+                                .resolve = RESOLVE_NO_MAGICLINKS };
+        _cleanup_fd_ int fd = strncmp(path, "/usr/", 5) == 0
+                                      ? (int)syscall(SYS_openat2, base, path, &how, sizeof(how))
+                                      : -1;
+
+        return fd >= 0;
+}
+
+/* Does it look for something that is not there, or want to change something? Most do neither. */
+static bool is_worth_it(int base, const char *path, enum want want, bool link)
+{
+        struct open_how how = { .flags = O_PATH | O_CLOEXEC | (link ? O_NOFOLLOW : 0),
+                                .resolve = RESOLVE_NO_MAGICLINKS };
+        _cleanup_fd_ int fd = (int)syscall(SYS_openat2, base, path, &how, sizeof(how));
+
+        if (fd >= 0)
+                return want != SEES;
+        return errno == ENOENT && !(want == SEES && is_link_of_system(base, path));
 }
 
 static void note(struct child *child, const struct seccomp_notif *call,
-                 const struct looking *looking)
+                 const struct looking *looking, enum want want, bool link)
 {
-        struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_MAGICLINKS };
         int dirfd = looking->directory < 0 ? AT_FDCWD : (int)call->data.args[looking->directory];
-        bool writes = wants_to_write(looking, call);
-        char path[PATH_MAX], text[PATH_MAX];
-        _cleanup_fd_ int base = -1, fd = -1;
-        struct statvfs fs;
+        bool named = looking->path >= 0 && call->data.args[looking->path] != 0;
+        _cleanup_(found_close) struct found found = { .fd = -1, .parent = -1 };
+        _cleanup_fd_ int base = -1;
+        char path[PATH_MAX] = ".";
 
-        if (guard_read_text(call, call->data.args[looking->path], path, sizeof(path)) < 0 ||
-            !*path || strncmp(path, "/proc/", 6) == 0 || strncmp(path, "/dev/", 5) == 0)
+        if (named &&
+            (guard_read_text(call, call->data.args[looking->path], path, sizeof(path)) < 0 ||
+             !*path || strncmp(path, "/proc/", 6) == 0 || strncmp(path, "/dev/", 5) == 0))
                 return;
         base = path[0] == '/' ? -1 : guard_base(child, call, dirfd);
         if (path[0] != '/' && base < 0)
                 return;
-        fd = (int)syscall(SYS_openat2, base, path, &how, sizeof(how));
-        if (fd < 0 && errno == ENOENT && strncmp(path, "/usr/", 5) == 0) {
-                /* The system has links into parts of /etc that programs do without. */
-                how.flags |= O_NOFOLLOW;
-                fd = (int)syscall(SYS_openat2, base, path, &how, sizeof(how));
+        if (!named) { /* the descriptor itself: a file, or a directory */
+                found.fd = TAKE_FD(base);
+                if (guard_place_of(found.fd, found.text, sizeof(found.text)) == 0)
+                        note_found(child, &found, want);
+        } else if ((child->plan->caged || is_worth_it(base, path, want, link)) &&
+                   look_up(base, path, link, &found)) {
+                note_found(child, &found, want);
         }
-        if (fd < 0 && errno == ENOENT && text_of(child, call, base, path, text, sizeof(text))) {
-                if (writes)
-                        note_new(child, call, base, path);
-                else
-                        notify_trace(child->page, BOX_TRACE_FILE, text, ENOENT);
-                return;
-        }
-        if (fd >= 0 && child->plan->caged) {
-                note_closed(child, fd, writes);
-                return;
-        }
-        if (writes && fd >= 0 && fstatvfs(fd, &fs) == 0 && (fs.f_flag & ST_RDONLY) &&
-            text_of(child, call, base, path, text, sizeof(text)))
-                notify_trace(child->page, BOX_TRACE_WRITE, text, EROFS);
 }
 
-/* Is it the guard's to open? Without mounts that keep it, whatever is opened to be changed. */
-static bool makes_name(const struct child *child, const struct looking *looking,
-                       const struct seccomp_notif *call)
+void guard_note_full(struct child *child)
 {
-        return (call->data.args[looking->path + 1] & O_CREAT) ||
-               (child->plan->caged && wants_to_write(looking, call));
+        const struct plan *plan = child->plan;
+
+        for (size_t i = 0; i <= plan->n_steps; i++) {
+                const char *path = i < plan->n_steps ? plan->steps[i].target : "/dev/shm";
+                struct statvfs fs;
+
+                if ((i == plan->n_steps || plan->steps[i].kind == PLAN_TMPFS) &&
+                    statvfs(path, &fs) == 0 &&
+                    ((fs.f_blocks && !fs.f_bavail) || (fs.f_files && !fs.f_ffree)))
+                        notify_trace(child->page, BOX_TRACE_FULL, path, ENOSPC);
+        }
 }
 
-/* What the filter would refuse, did it not leave all that open to be looked at (syscalls_cage.c). */
-static bool is_refused(const struct child *child, const struct looking *looking,
-                       const struct seccomp_notif *call)
+/* ---- Which call it is ---- */
+
+static bool is_opening(const struct seccomp_notif *call)
+{
+        return call->data.nr == SYS_open || call->data.nr == SYS_openat;
+}
+
+/* The mode of a file that the call may make or change is in a register: nothing can be put in its
+ * place when the call goes on. */
+static bool sets_privileges(const struct seccomp_notif *call, const struct looking *looking,
+                            enum want want)
+{
+        int mode = looking->mode;
+
+        if (is_opening(call) &&
+            (want == WRITES || (call->data.args[looking->path + 1] & O_TMPFILE & ~O_DIRECTORY)))
+                mode = looking->path + 2;
+        return mode >= 0 && (call->data.args[mode] & (S_ISUID | S_ISGID));
+}
+
+static enum want want_of(const struct seccomp_notif *call, const struct looking *looking)
 {
         int flags = (int)call->data.args[looking->path + 1];
 
-        if (!child->plan->caged || (looking->number != SYS_open && looking->number != SYS_openat))
-                return false;
-        if ((flags & O_ACCMODE) == O_RDONLY && (flags & O_TRUNC))
+        if (!is_opening(call))
+                return looking->want;
+        if (flags & O_CREAT)
+                return WRITES;
+        return (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) ? CHANGES : SEES;
+}
+
+/* A file that is opened for reading and truncated with it goes by Landlock before ABI 3
+ * (syscalls_cage.c). */
+static bool truncates_unseen(const struct seccomp_notif *call, const struct looking *looking)
+{
+        int flags = is_opening(call) ? (int)call->data.args[looking->path + 1] : 0;
+
+        return (flags & O_ACCMODE) == O_RDONLY && (flags & O_TRUNC);
+}
+
+static bool means_link(const struct seccomp_notif *call, const struct looking *looking)
+{
+        int flags = is_opening(call) ? (int)call->data.args[looking->path + 1] : 0;
+
+        if ((flags & O_NOFOLLOW) || (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL))
                 return true;
-        return (flags & (O_CREAT | (O_TMPFILE & ~O_DIRECTORY))) &&
-               (call->data.args[looking->path + 2] & (S_ISUID | S_ISGID));
+        return looking->link ||
+               (looking->flags >= 0 && (call->data.args[looking->flags] & AT_SYMLINK_NOFOLLOW));
 }
 
 bool guard_explain(struct child *child, const struct seccomp_notif *call)
 {
         for (size_t i = 0; i < ARRAY_SIZE(calls); i++) {
-                bool naming;
+                const struct looking *looking = &calls[i];
+                enum want want;
 
-                if (calls[i].number != call->data.nr)
+                if (looking->number != call->data.nr)
                         continue;
-                if (atomic_load(&child->page->started) != 0)
-                        note(child, call, &calls[i]);
-                /* In a guarded box the calls that make names are the guard's to make. */
-                naming = calls[i].writes && call->data.nr != SYS_truncate &&
-                         call->data.nr != SYS_unlink && call->data.nr != SYS_unlinkat;
-                naming |= (call->data.nr == SYS_open || call->data.nr == SYS_openat) &&
-                          makes_name(child, &calls[i], call);
-                if (naming && child->plan->n_guards > 0)
-                        return false;
-                if (is_refused(child, &calls[i], call))
+                want = want_of(call, looking);
+                if (atomic_load(&child->page->started) != 0) {
+                        note(child, call, looking, want, means_link(call, looking));
+                        if (want == REMOVES || want == CHANGES) /* there may be room afterwards */
+                                guard_note_full(child);
+                }
+                /* What the filter would refuse is refused here. Without mounts that keep it, the
+                 * guard opens whatever is opened to be changed. */
+                if (((makes_name(want) ||
+                      (child->plan->caged && is_opening(call) && want == CHANGES)) &&
+                     child->plan->n_guards > 0) ||
+                    (child->plan->caged && truncates_unseen(call, looking)) ||
+                    sets_privileges(call, looking, want))
                         return false;
                 guard_continue(child, call);
                 return true;

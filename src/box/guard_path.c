@@ -195,9 +195,8 @@ static bool mean_the_caller(struct child *child, const struct seccomp_notif *cal
         return true;
 }
 
-/* Where an open directory is, as the box sees it. Init's own corner of /proc is nobody's, and so is
- * that of a process that acts for it. */
-static int place_of(int fd, char *room, size_t size)
+/* A process that acts for init has such a corner as well. */
+int guard_place_of(int fd, char *room, size_t size)
 {
         char link[40] = "/proc/self/fd/", own[40] = "/proc/";
         size_t n_own = (size_t)(text_number(own + 6, (uint64_t)getpid()) - own);
@@ -251,7 +250,7 @@ int guard_resolve_from(struct child *child, const struct seccomp_notif *call, in
         ret->parent = (int)syscall(SYS_openat2, base, slash ? room : ".", &how, sizeof(how));
         if (ret->parent < 0)
                 return -errno;
-        r = place_of(ret->parent, ret->text, sizeof(ret->text));
+        r = guard_place_of(ret->parent, ret->text, sizeof(ret->text));
         n = strlen(ret->text);
         if (r == 0 && n + strlen(ret->name) + 2 > sizeof(ret->text))
                 r = -ENAMETOOLONG;

@@ -164,6 +164,28 @@ static int connect_for(struct child *child, const struct seccomp_notif *call)
         return r;
 }
 
+/* What is sent without a connection is not sent on the program's behalf: where no address can be
+ * reached that is known from the policy alone. */
+void guard_note_send(struct child *child, const struct seccomp_notif *call)
+{
+        enum policy_network network = child->plan->policy->network;
+        struct sockaddr_storage address = { 0 };
+        socklen_t length = (socklen_t)call->data.args[5];
+        char text[80];
+        bool own;
+
+        if (network == POLICY_NETWORK_HOST || atomic_load(&child->page->started) == 0 ||
+            length > sizeof(address) || length < sizeof(struct sockaddr_in) ||
+            guard_read(call, call->data.args[4], &address, length) < 0 ||
+            (address.ss_family != AF_INET &&
+             (address.ss_family != AF_INET6 || length < sizeof(struct sockaddr_in6))))
+                return;
+        own = describe(&address, text);
+        if (network == POLICY_NETWORK_NONE || !own)
+                notify_trace(child->page, own ? BOX_TRACE_LOOPBACK : BOX_TRACE_CONNECT, text,
+                             ENETUNREACH);
+}
+
 /* A connection may take its time: a process of its own waits for it. */
 void guard_connect(struct child *child, const struct seccomp_notif *call)
 {
@@ -185,6 +207,8 @@ static int bind_path(struct child *child, const struct seccomp_notif *call,
 
         if (r == 0)
                 r = guard_check_new(child, &path);
+        if (r == -ENOENT && child->plan->explain)
+                notify_trace(child->page, BOX_TRACE_WRITE, request->address.local.sun_path, ENOENT);
         if (r < 0)
                 return r;
         if (strlen(path.name) >= sizeof(to.sun_path))
@@ -195,12 +219,15 @@ static int bind_path(struct child *child, const struct seccomp_notif *call,
                 return -errno;
         umask((mode_t)guard_status(child, call, "Umask:", 8));
         r = bind(request->fd, (struct sockaddr *)&to, sizeof(to)) < 0 ? -errno : 0;
+        if (r == -EROFS && child->plan->explain)
+                notify_trace(child->page, BOX_TRACE_WRITE, path.text, EROFS);
         return chdir("/") < 0 ? -errno : r;
 }
 
 static int bind_for(struct child *child, const struct seccomp_notif *call)
 {
         _cleanup_(request_close) struct request request = { .fd = -1 };
+        char text[80];
         int r = request_take(child, call, &request);
 
         if (r < 0)
@@ -209,8 +236,16 @@ static int bind_for(struct child *child, const struct seccomp_notif *call)
                 return bind_path(child, call, &request);
         if (child->plan->caged && request.address.any.ss_family == AF_UNIX)
                 return -EPERM; /* a name of the host's network */
-        r = bind(request.fd, (struct sockaddr *)&request.address.any, request.length);
-        return r < 0 ? -errno : 0;
+        if (bind(request.fd, (struct sockaddr *)&request.address.any, request.length) == 0)
+                return 0;
+        r = -errno;
+        if (child->plan->explain && (r == -EADDRNOTAVAIL || r == -EACCES) &&
+            (request.address.any.ss_family == AF_INET || request.address.any.ss_family == AF_INET6))
+                notify_trace(child->page,
+                             describe(&request.address.any, text) ? BOX_TRACE_BIND_LOOPBACK
+                                                                  : BOX_TRACE_BIND,
+                             text, -r);
+        return r;
 }
 
 void guard_bind(struct child *child, const struct seccomp_notif *call)

@@ -6,6 +6,8 @@
  */
 #include "box/init.h"
 
+#include "box/guard.h"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
@@ -48,6 +50,8 @@ static _Noreturn void end(struct child *child, enum box_verdict verdict)
         pid_t pid;
 
         child->page->verdict = verdict;
+        if (child->plan->explain && atomic_load(&child->page->started) != 0)
+                guard_note_full(child);
         if (child->plan->caged && box_fence(FENCE_TREE_KILL))
                 tree_end(child, note_status);
         else if (getpid() == 1 && box_fence(FENCE_TREE_KILL) && !child->alone)
@@ -79,8 +83,8 @@ static void reap(struct child *child, int signals)
         pid_t pid;
 
         (void)!read(signals, drained, sizeof(drained));
-        for (int i = 0;
-             (pid = (pid_t)syscall(SYS_wait4, -1, &status, __WALL | WNOHANG, NULL)) > 0; i++) {
+        for (int i = 0; (pid = (pid_t)syscall(SYS_wait4, -1, &status, __WALL | WNOHANG, NULL)) > 0;
+             i++) {
                 note_status(child, pid, status);
                 if (i == REAPED_MAX) { /* there is more to do, and more will come */
                         kill(getpid(), SIGCHLD);

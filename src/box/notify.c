@@ -29,17 +29,51 @@ static void count(struct box_page *page, uint32_t arch, int number, int error)
                 (struct box_denial){ .arch = arch, .number = number, .error = error, .count = 1 };
 }
 
-void notify_trace(struct box_page *page, enum box_trace_kind kind, const char *text, int error)
+/* The directory or host that a text is of, with what separates it from the name or port. */
+static size_t stem_of(enum box_trace_kind kind, const char *text)
 {
-        uint32_t n = MIN(atomic_load(&page->n_traces), BOX_TRACES_MAX);
+        const char *end;
 
+        if (kind == BOX_TRACE_FULL || kind == BOX_TRACE_FILE) /* its directory is shown, in part */
+                return 0;
+        end = strrchr(text, text[0] == '/' ? '/' : ':');
+        return end ? (size_t)(end + 1 - text) : 0;
+}
+
+/* Count one more, if there is such a trace. */
+static bool count_trace(struct box_page *page, uint32_t n, enum box_trace_kind kind,
+                        const char *text)
+{
         for (uint32_t i = 0; i < n; i++) {
                 struct box_trace *trace = &page->traces[i];
 
                 if (trace->kind == kind && strncmp(trace->text, text, BOX_TRACE_TEXT - 1) == 0) {
                         trace->count++;
-                        return;
+                        return true;
                 }
+        }
+        return false;
+}
+
+void notify_trace(struct box_page *page, enum box_trace_kind kind, const char *text, int error)
+{
+        uint32_t n = MIN(atomic_load(&page->n_traces), BOX_TRACES_MAX);
+        size_t stem = stem_of(kind, text);
+        char many[BOX_TRACE_TEXT];
+        unsigned alike = 0;
+
+        if (count_trace(page, n, kind, text))
+                return;
+        for (uint32_t i = 0; stem > 0 && i < n; i++)
+                alike += page->traces[i].kind == kind && page->traces[i].error == error &&
+                         strncmp(page->traces[i].text, text, stem) == 0 &&
+                         stem_of(kind, page->traces[i].text) == stem;
+        if (alike >= BOX_TRACES_ALIKE && stem + 2 <= sizeof(many)) {
+                text_copy(many, stem + 1, text);
+                text_copy(many + stem, 2, "*");
+                if (count_trace(page, n, kind, many))
+                        return;
+                text = many;
         }
         n = n < BOX_TRACES_MAX ? atomic_fetch_add(&page->n_traces, 1) : n;
         if (n >= BOX_TRACES_MAX) {

@@ -19,6 +19,8 @@
 #define BOX_DENIALS_MAX 64
 #define BOX_TRACES_MAX 128
 #define BOX_TRACE_TEXT 240
+#define BOX_TRACES_ALIKE 8 /* of one directory or host; more are one trace that ends with a star   \
+                            */
 #define BOX_BLOCK_SIZE (1024 * 1024)
 
 /* Why init ended the call by itself. The last one is the largest. */
@@ -41,10 +43,16 @@ struct box_denial {
 
 /* A path or address that was refused. */
 enum box_trace_kind {
-        BOX_TRACE_FILE,
-        BOX_TRACE_WRITE,
+        BOX_TRACE_FILE,   /* not there, in a directory that is */
+        BOX_TRACE_LOST,   /* not there, and neither is its directory */
+        BOX_TRACE_CHANGE, /* not there, and was to be changed */
+        BOX_TRACE_REMOVE, /* read-only or not there, and was to be removed */
+        BOX_TRACE_WRITE,  /* read-only, or to be made where there is no directory */
+        BOX_TRACE_FULL,
         BOX_TRACE_CONNECT,
         BOX_TRACE_LOOPBACK,
+        BOX_TRACE_BIND,
+        BOX_TRACE_BIND_LOOPBACK,
         BOX_TRACE_PROTECTED
 };
 struct box_trace {

@@ -149,6 +149,7 @@ const cbx_denial *const *cbx_report_denials(const cbx_report *report)
                         .error = text_of(json, "errno"),
                         .count = (uint64_t)json_integer_value(json_object_get(json, "count")),
                         .allow = text_of(json, "allow"),
+                        .policy = text_of(json, "policy"),
                 };
         }
         return owner->denial_list;

@@ -16,6 +16,7 @@
 #define NAMESPACE_FLAGS                                                                            \
         (CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | \
          CLONE_NEWCGROUP)
+#define NAMELESS (O_TMPFILE & ~O_DIRECTORY) /* the one bit by which it is known */
 #ifndef CLONE_NEWTIME
 #define CLONE_NEWTIME 0x00000080
 #endif
@@ -72,6 +73,14 @@ int rules_add(struct rules *rules, uint32_t action, const char *name, unsigned n
                      : 0;
 }
 
+static bool sets_mode(const char *name)
+{
+        for (size_t i = 0; i < ARRAY_SIZE(syscalls_mode); i++)
+                if (strcmp(syscalls_mode[i].name, name) == 0)
+                        return true;
+        return false;
+}
+
 bool rules_watched(const struct rules *rules, const char *name)
 {
         if ((rules->variant & SYSCALLS_GUARDED) &&
@@ -90,16 +99,10 @@ bool rules_watched(const struct rules *rules, const char *name)
         if ((rules->variant & SYSCALLS_SIGNALS) &&
             in_table(name, syscalls_signalling, ARRAY_SIZE(syscalls_signalling)))
                 return true;
+        /* A mode that the policy lets through needs nobody who looks at it. */
         return (rules->variant & SYSCALLS_EXPLAIN) &&
-               in_table(name, syscalls_looking, ARRAY_SIZE(syscalls_looking));
-}
-
-static bool sets_mode(const char *name)
-{
-        for (size_t i = 0; i < ARRAY_SIZE(syscalls_mode); i++)
-                if (strcmp(syscalls_mode[i].name, name) == 0)
-                        return true;
-        return false;
+               in_table(name, syscalls_looking, ARRAY_SIZE(syscalls_looking)) &&
+               !(sets_mode(name) && listed(name, rules->allow));
 }
 
 static int add_modes(struct rules *rules)
@@ -146,21 +149,21 @@ static int add_sockets(struct rules *rules)
 
         for (size_t i = 0; r == 0 && !lent && !none && i < ARRAY_SIZE(families); i++)
                 r = rules_add(rules, SCMP_ACT_ALLOW, "socket", 1,
-                             &SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)families[i]));
+                              &SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)families[i]));
         if (r == 0 && !lent && !none)
                 r = rules_add(rules, SCMP_ACT_ALLOW, "socket", 2,
-                             (struct scmp_arg_cmp[]){ SCMP_A0(SCMP_CMP_EQ, AF_NETLINK),
-                                                      SCMP_A2(SCMP_CMP_EQ, NETLINK_ROUTE) });
+                              (struct scmp_arg_cmp[]){ SCMP_A0(SCMP_CMP_EQ, AF_NETLINK),
+                                                       SCMP_A2(SCMP_CMP_EQ, NETLINK_ROUTE) });
         for (size_t i = 0; r == 0 && i < ARRAY_SIZE(makers); i++) {
                 if (!(rules->variant & SYSCALLS_SOCKETS))
                         r = rules_add(rules, SCMP_ACT_ALLOW, makers[i], 1,
-                                     &SCMP_A0(SCMP_CMP_EQ, AF_UNIX));
+                                      &SCMP_A0(SCMP_CMP_EQ, AF_UNIX));
                 for (size_t j = 0;
                      r == 0 && (rules->variant & SYSCALLS_SOCKETS) && j < ARRAY_SIZE(kinds); j++)
                         r = rules_add(rules, SCMP_ACT_ALLOW, makers[i], 2,
-                                     (struct scmp_arg_cmp[]){ SCMP_A0(SCMP_CMP_EQ, AF_UNIX),
-                                                              SCMP_A1(SCMP_CMP_MASKED_EQ, 0xf,
-                                                                      (scmp_datum_t)kinds[j]) });
+                                      (struct scmp_arg_cmp[]){ SCMP_A0(SCMP_CMP_EQ, AF_UNIX),
+                                                               SCMP_A1(SCMP_CMP_MASKED_EQ, 0xf,
+                                                                       (scmp_datum_t)kinds[j]) });
         }
         return r;
 }
@@ -178,7 +181,7 @@ static int add_conditional(struct rules *rules)
 
         for (size_t i = 0; r == 0 && i < ARRAY_SIZE(personas); i++)
                 r = rules_add(rules, SCMP_ACT_ALLOW, "personality", 1,
-                             &SCMP_A0(SCMP_CMP_EQ, personas[i]));
+                              &SCMP_A0(SCMP_CMP_EQ, personas[i]));
         /* A thread shares its process's descriptors: what it held in a table of its own, init would
          * not find (box/watch.c). */
         if (r == 0)
@@ -187,25 +190,29 @@ static int add_conditional(struct rules *rules)
                 r = rules_add(rules, SCMP_ACT_ALLOW, "clone", 1, &thread);
         if (r == 0)
                 r = rules_add(rules, SCMP_ACT_ALLOW, "close_range", 1,
-                             &SCMP_A2(SCMP_CMP_MASKED_EQ, CLOSE_RANGE_UNSHARE, 0));
+                              &SCMP_A2(SCMP_CMP_MASKED_EQ, CLOSE_RANGE_UNSHARE, 0));
         if (r == 0)
                 r = rules_add(rules, SCMP_ACT_ALLOW, "unshare", 1,
-                             &SCMP_A0(SCMP_CMP_MASKED_EQ,
-                                      NAMESPACE_FLAGS | CLONE_NEWTIME | CLONE_FILES, 0));
+                              &SCMP_A0(SCMP_CMP_MASKED_EQ,
+                                       NAMESPACE_FLAGS | CLONE_NEWTIME | CLONE_FILES, 0));
         /* Limits of others, init's among them, may be read but not set. */
         if (r == 0)
                 r = rules_add(rules, SCMP_ACT_ALLOW, "prlimit64", 1,
-                             &SCMP_A0(SCMP_CMP_MASKED_EQ, LOW32, 0));
+                              &SCMP_A0(SCMP_CMP_MASKED_EQ, LOW32, 0));
         if (r == 0)
                 r = rules_add(rules, SCMP_ACT_ALLOW, "prlimit64", 1, &SCMP_A2(SCMP_CMP_EQ, 0));
+        /* Where init sees what is sent to an address, what has none goes without. */
+        if (r == 0 && (rules->variant & SYSCALLS_EXPLAIN))
+                r = rules_add(rules, SCMP_ACT_ALLOW, "sendto", 1, &SCMP_A4(SCMP_CMP_EQ, 0));
         /* Its flags are behind a pointer: libc falls back to clone, which can be checked. */
         if (r == 0)
                 r = rules_add(rules, SCMP_ACT_ERRNO(ENOSYS), "clone3", 0, NULL);
         return r;
 }
 
-/* In a guarded box an opening call that may create a name goes to init. The flags of openat2 are
- * behind a pointer, so it is answered with ENOSYS there and programs use openat. */
+/* In a guarded box an opening call that may create a name goes to init. Flags and mode of openat2
+ * are behind a pointer, so wherever they count, which is where trees of the host are shown, it is
+ * answered with ENOSYS and programs use openat. */
 static int add_opening(struct rules *rules)
 {
         static const struct {
@@ -215,24 +222,30 @@ static int add_opening(struct rules *rules)
         int r = 0;
 
         for (size_t i = 0; r == 0 && i < ARRAY_SIZE(calls); i++) {
-                struct scmp_arg_cmp no_create = { calls[i].flags_argument, SCMP_CMP_MASKED_EQ,
-                                                  O_CREAT, 0 };
+                struct scmp_arg_cmp no_file = { calls[i].flags_argument, SCMP_CMP_MASKED_EQ,
+                                                O_CREAT | NAMELESS, 0 };
+                struct scmp_arg_cmp no_name = { calls[i].flags_argument, SCMP_CMP_MASKED_EQ,
+                                                O_CREAT, 0 };
                 struct scmp_arg_cmp plain = { calls[i].flags_argument + 1, SCMP_CMP_MASKED_EQ,
                                               S_ISUID | S_ISGID, 0 };
 
                 if (rules_watched(rules, calls[i].name))
                         continue;
-                /* Without O_CREAT the mode is whatever was in the register. */
-                r = rules_add(rules, SCMP_ACT_ALLOW, calls[i].name, 1, &no_create);
+                /* Where no file is made the mode is whatever was in the register. */
+                r = rules_add(rules, SCMP_ACT_ALLOW, calls[i].name, 1, &no_file);
                 if (r == 0 && !(rules->variant & SYSCALLS_GUARDED))
                         r = rules_add(rules, SCMP_ACT_ALLOW, calls[i].name, 1, &plain);
+                else if (r == 0)
+                        r = rules_add(rules, SCMP_ACT_ALLOW, calls[i].name, 2,
+                                      (struct scmp_arg_cmp[]){ no_name, plain });
         }
         if (r == 0)
                 r = rules_add(rules,
-                             rules->variant & (SYSCALLS_GUARDED | SYSCALLS_EXPLAIN)
-                                     ? SCMP_ACT_ERRNO(ENOSYS)
-                                     : SCMP_ACT_ALLOW,
-                             "openat2", 0, NULL);
+                              rules->variant & (SYSCALLS_GUARDED | SYSCALLS_SOCKETS |
+                                                SYSCALLS_EXPLAIN)
+                                      ? SCMP_ACT_ERRNO(ENOSYS)
+                                      : SCMP_ACT_ALLOW,
+                              "openat2", 0, NULL);
         return r;
 }
 
@@ -251,11 +264,11 @@ static int add_options(struct rules *rules)
                 scmp_datum_t bit = 1U << i;
 
                 r = rules_add(rules, SCMP_ACT_ALLOW, "setsockopt", 1,
-                             &SCMP_A1(SCMP_CMP_MASKED_EQ, bit, ~(scmp_datum_t)SOL_SOCKET & bit));
+                              &SCMP_A1(SCMP_CMP_MASKED_EQ, bit, ~(scmp_datum_t)SOL_SOCKET & bit));
                 if (r == 0)
                         r = rules_add(rules, SCMP_ACT_ALLOW, "setsockopt", 1,
-                                     &SCMP_A2(SCMP_CMP_MASKED_EQ, bit,
-                                              ~(scmp_datum_t)SO_LINGER & bit));
+                                      &SCMP_A2(SCMP_CMP_MASKED_EQ, bit,
+                                               ~(scmp_datum_t)SO_LINGER & bit));
         }
         return r;
 }
@@ -276,8 +289,8 @@ static int add_forking(struct rules *rules)
                 r = rules_add(rules, SCMP_ACT_ALLOW, building[i], 0, NULL);
         for (size_t i = 0; r == 0 && i < ARRAY_SIZE(kinds); i++)
                 r = rules_add(rules, SCMP_ACT_ALLOW, "clone", 1,
-                             &SCMP_A0(SCMP_CMP_MASKED_EQ, NAMESPACE_FLAGS | CLONE_THREAD,
-                                      kinds[i]));
+                              &SCMP_A0(SCMP_CMP_MASKED_EQ, NAMESPACE_FLAGS | CLONE_THREAD,
+                                       kinds[i]));
         return r == 0 ? add_options(rules) : r;
 }
 

@@ -109,12 +109,17 @@ static const struct {
         { "creat", 1 }, { "mknod", 1 },  { "mknodat", 2 },
 };
 
-/* Calls that look up a path or an address; with --explain, init watches how they end. */
+/* Calls that look up a path or an address; with --explain, init watches how they end. What is sent
+ * with sendmsg is not among them: main sends its notifier to init by it. */
 static const char *const syscalls_looking[] = {
-        "open",    "openat",    "stat",       "lstat",    "newfstatat", "statx",
-        "access",  "faccessat", "faccessat2", "readlink", "readlinkat", "chdir",
-        "execve",  "execveat",  "truncate",   "connect",  "unlink",     "unlinkat",
-        "mkdir",   "mkdirat",   "rename",     "renameat", "renameat2",
+        "open", "openat", "stat", "lstat", "newfstatat", "statx", "access", "faccessat",
+        "faccessat2", "readlink", "readlinkat", "chdir", "execve", "execveat",
+        "truncate", "unlink", "unlinkat", "rmdir", "chmod", "fchmod", "fchmodat", "fchmodat2",
+        "chown", "lchown", "fchown", "fchownat", "utime", "utimes", "futimesat", "utimensat",
+        "setxattr", "lsetxattr", "removexattr", "lremovexattr",
+        "creat", "mkdir", "mkdirat", "mknod", "mknodat", "symlink", "symlinkat", "link", "linkat",
+        "rename", "renameat", "renameat2",
+        "connect", "bind", "sendto",
 };
 
 /* Refused with EPERM: known, and either dangerous or of no use without capabilities. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * read_file, write_file, list_files: functions that run in boxes (cbx_function), so that a path can
- * lead nowhere but to what the policy shows, whatever links there are.
+ * write_file, list_files: functions that run in boxes (cbx_function), so that a path can lead
+ * nowhere but to what the policy shows, whatever links there are; and by builtin_place.c to nothing
+ * but the workspace. What all tools for files share, and their list.
  */
 #include "serve/builtin_files.h"
 
@@ -13,9 +14,6 @@
 #include <sys/stat.h>
 
 #include "serve/builtin.h"
-
-#define READ_BYTES (256 * KIB) /* in one answer */
-#define FILE_MAX (64 * MIB)    /* that is read at all */
 
 /* ---- What they share ---- */
 
@@ -109,73 +107,17 @@ static int walk_directory(const struct files_walk *walk, const char *path, int d
 
 int files_walk(const struct files_walk *walk, const char *path)
 {
+        char place[PATH_MAX];
         struct stat facts;
+        int r = files_place(path, false, place);
 
+        if (r < 0)
+                return r;
         if (stat(path, &facts) < 0)
                 return -errno;
         if (!S_ISDIR(facts.st_mode))
                 return walk->found(walk->context, path, false) ? 0 : 1;
         return walk_directory(walk, path, walk->depth);
-}
-
-/* ---- read_file ---- */
-
-/* Lines `first` to `first + limit`, as many as fit. Returns how many bytes were taken. */
-static size_t take_lines(const char *data, size_t length, json_int_t first, json_int_t limit,
-                         struct buffer *to, json_int_t *ret_last, json_int_t *ret_total)
-{
-        json_int_t line = 1, last = first - 1;
-        size_t taken = 0;
-
-        for (const char *at = data, *end = data + length; at < end; line++) {
-                const char *newline = memchr(at, '\n', (size_t)(end - at));
-                const char *next = newline ? newline + 1 : end;
-                size_t size = (size_t)(next - at);
-                bool replaced = false;
-
-                if (line == last + 1 && line < first + limit && to->length < READ_BYTES) {
-                        size_t fits = MIN(size, READ_BYTES - to->length);
-
-                        if (output_decode(at, fits, to, &replaced) < 0)
-                                break;
-                        taken += fits;
-                        last = line;
-                }
-                at = next;
-        }
-        *ret_last = last;
-        *ret_total = line - 1;
-        return taken;
-}
-
-static int read_file(const char *given, size_t length, cbx_reply *reply)
-{
-        _cleanup_json_ json_t *arguments = files_arguments(given, length);
-        const char *path = files_text(arguments, "path", "");
-        json_int_t first = files_number(arguments, "first", 1), last, total;
-        json_int_t limit = files_number(arguments, "lines", 2000);
-        _cleanup_buffer_ struct buffer text = BUFFER_INIT;
-        _cleanup_free_ char *data = NULL;
-        size_t size;
-        int r = is_directory(path) ? -EISDIR : file_read(AT_FDCWD, path, FILE_MAX, &data, &size);
-
-        if (r < 0)
-                return files_fail(reply, "cannot read %s: %s", path, strerror(-r));
-        if (memchr(data, '\0', MIN(size, 8 * KIB)))
-                return files_fail(reply, "%s is no text: a file of %zu bytes with NUL in it", path,
-                                  size);
-        if (buffer_add(&text, "", 0) < 0)
-                return files_fail(reply, "out of memory");
-        take_lines(data, size, first, limit, &text, &last, &total);
-        if ((first > 1 || last < total) &&
-            buffer_printf(&text, "%s[lines %lld to %lld of %lld]",
-                          text.length > 0 && text.data[text.length - 1] != '\n' ? "\n" : "",
-                          (long long)first, (long long)last, (long long)total) < 0)
-                return files_fail(reply, "out of memory");
-        return files_answer(reply,
-                            json_pack("{s:s, s:s, s:I, s:I, s:I}", "path", path, "text", text.data,
-                                      "first", first, "last", last, "lines", total),
-                            text.data);
 }
 
 /* ---- write_file ---- */
@@ -218,11 +160,13 @@ static int write_file(const char *given, size_t length, cbx_reply *reply)
         const char *path = files_text(arguments, "path", "");
         bool append = json_is_true(json_object_get(arguments, "append"));
         size_t size = json_string_length(content);
-        char text[PATH_MAX + 64];
-        int r = write_text(path, content, append);
+        char text[PATH_MAX + 64], place[PATH_MAX];
+        int r = files_place(path, true, place);
 
+        if (r == 0)
+                r = write_text(place, content, append);
         if (r < 0)
-                return files_fail(reply, "cannot write %s: %s", path, strerror(-r));
+                return files_refuse(reply, "write", path, r);
         snprintf(text, sizeof(text), "%zu bytes were %s %s", size,
                  append ? "added to" : "written to", path);
         return files_answer(reply, json_pack("{s:s, s:I}", "path", path, "bytes", (json_int_t)size),
@@ -269,10 +213,12 @@ static int list_files(const char *given, size_t length, cbx_reply *reply)
         if (r >= 0 &&
             (listing.failed ||
              buffer_printf(&listing.text, "%s",
-                           listing.cut ? "[and more: raise limit, or list a part]\n" : "") < 0))
+                           listing.cut ? "[and more: raise limit, which may be 10000, or list a "
+                                         "directory below]\n"
+                                       : "") < 0))
                 r = -ENOMEM;
         if (r < 0)
-                files_fail(reply, "cannot list %s: %s", path, strerror(-r));
+                (void)files_refuse(reply, "list", path, r);
         else
                 r = files_answer(
                         reply, json_pack("{s:O, s:b}", "files", listing.names, "more", listing.cut),
@@ -292,16 +238,19 @@ static const cbx_tool tools[] = {
         { .name = "read_file",
           .title = "Read a file",
           .description = "Read a text file of the workspace, or some lines of it. What is longer "
-                         "than 2000 lines or 256 KiB is cut, with a note which lines there are.",
+                         "than 2000 lines or 256 KiB is cut, with a note how to go on.",
           .input_schema = "{\"type\": \"object\", \"properties\": {" PATH_PROPERTY(
                   "The file") "}, \"first\": {\"type\": \"integer\", \"minimum\": 1, "
                               "\"description\": \"The first line that is wanted; 1 by "
                               "default.\"}, \"lines\": {\"type\": \"integer\", "
                               "\"minimum\": 1, \"maximum\": 100000, \"description\": "
-                              "\"How many lines, at most; 2000 by default.\"}}, "
+                              "\"How many lines, at most; 2000 by default.\"}, "
+                              "\"skip\": {\"type\": \"integer\", \"minimum\": 0, "
+                              "\"description\": \"Bytes of the first line to leave out: for "
+                              "lines that were cut.\"}}, "
                               "\"required\": [\"path\"], \"additionalProperties\": false}",
           .annotations = READ_ONLY,
-          .run = read_file },
+          .run = builtin_read_file },
         { .name = "write_file",
           .title = "Write a file",
           .description = "Write a text file of the workspace: a new one, in place of what it held, "

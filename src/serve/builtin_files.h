@@ -28,6 +28,13 @@ struct files_walk {
 };
 int files_walk(const struct files_walk *walk, const char *path);
 
+/* Where a path leads, without links and dots; -EXDEV: out of the workspace. What was kept of long
+ * output may be read as well (builtin_place.c). */
+int files_place(const char *path, bool write, char ret[PATH_MAX]);
+/* Say why something cannot be done to a path; returns what a function does. */
+int files_refuse(cbx_reply *reply, const char *verb, const char *path, int error);
+
+cbx_function builtin_read_file;    /* builtin_read.c */
 cbx_function builtin_search_files; /* builtin_search.c */
 
 #endif

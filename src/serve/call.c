@@ -144,13 +144,16 @@ static void end_with_content(struct serve_call *call, const cbx_report *report,
         _cleanup_json_ json_t *given = json_loads(result->output ? result->output : "null",
                                                   JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
         _cleanup_failure_ struct rpc_failure failure = { 0 };
+        bool failed;
 
         switch (content_read(given, &failure)) {
         case CONTENT_BLOCKS:
-                serve_call_record(call, report,
-                                  json_is_true(json_object_get(given, "isError")) ? "error" : "ok",
-                                  NULL);
-                serve_call_finish(call, TAKE_PTR(given));
+                failed = json_is_true(json_object_get(given, "isError"));
+                serve_call_record(call, report, failed ? "error" : "ok", NULL);
+                if (failed && content_explain(call, report, given) < 0)
+                        serve_call_finish(call, NULL);
+                else
+                        serve_call_finish(call, TAKE_PTR(given));
                 return;
         case CONTENT_QUESTIONS:
                 serve_call_record(call, report, "asked", NULL);
@@ -163,7 +166,7 @@ static void end_with_content(struct serve_call *call, const cbx_report *report,
                 return;
         case CONTENT_WRONG:
                 serve_call_record(call, report, "error", NULL);
-                serve_call_finish(call, content_error(failure.text));
+                serve_call_finish(call, content_wrong(call, report, failure.text));
                 return;
         }
 }
@@ -261,16 +264,18 @@ static int watch(struct serve_call *call)
 }
 
 /* Text that a model may want to read whole; not what is read as JSON. */
-static bool keep_output(struct serve_call *call)
+static void keep_output(struct serve_call *call, cbx_spec *spec)
 {
         struct keep *keep = call->serve->options.keep;
         size_t room = (size_t)call->tool->policy->limits.capture;
+        bool text = call->tool->output == TOOL_TEXT;
 
-        if (call->tool->output != TOOL_TEXT)
-                keep = NULL;
-        keep_begin(keep, &call->kept[0], call->id, "stdout", room);
+        keep_begin(text ? keep : NULL, &call->kept[0], call->id, "stdout", room);
         keep_begin(keep, &call->kept[1], call->id, "stderr", room);
-        return keep;
+        if (call->progress.token || (keep && text))
+                spec->output_mode = CBX_EVENTS;
+        if (call->progress.token || keep)
+                spec->errors_mode = CBX_EVENTS;
 }
 
 int serve_call_start(struct serve_call *call, struct rpc_failure *failure)
@@ -290,10 +295,7 @@ int serve_call_start(struct serve_call *call, struct rpc_failure *failure)
         spec.approved = call->approved;
         spec.answers = answers;
         builtin_tighten(call->tool, call->arguments, &spec);
-        if (call->progress.token || keep_output(call)) {
-                spec.output_mode = CBX_EVENTS;
-                spec.errors_mode = CBX_EVENTS;
-        }
+        keep_output(call, &spec);
         if (call->progress.token || call->task || call->progress.level != LEVEL_NONE)
                 spec.result_mode = CBX_RESULT_EVENTS;
         r = cbx_toolbox_start(call->serve->toolbox, call->tool->name, call->text, &spec,

@@ -18,8 +18,18 @@ json_t *content_error(const char *text)
 
 /* ---- The structured part ---- */
 
+/* Where all of a stream is that is cut in the report. */
+static void add_place(json_t *report, const char *name, const struct keep_stream *kept)
+{
+        json_t *stream = json_object_get(report, name);
+
+        if (stream && kept->begun && kept->written > 0)
+                (void)json_object_set_new(stream, "file",
+                                          json_sprintf("%s/%s", KEEP_SHOWN, kept->name));
+}
+
 /* The report, but for what a model has no use for, and for what is in it twice. */
-static json_t *report_of(const cbx_report *report)
+static json_t *report_of(const struct serve_call *call, const cbx_report *report)
 {
         _cleanup_free_ char *text = NULL;
         json_t *json;
@@ -31,6 +41,10 @@ static json_t *report_of(const cbx_report *report)
                 json_t *tool = json_object_get(json, "tool");
 
                 json_object_del(json, "guarantees");
+                if (call->tool->kind == TOOL_FUNCTION) /* what it said to us, not to a model */
+                        json_object_del(json, "result");
+                add_place(json, "stdout", &call->kept[0]);
+                add_place(json, "stderr", &call->kept[1]);
                 if (json_is_string(json_object_get(tool, "output")))
                         json_object_del(tool, "output");
         }
@@ -63,6 +77,21 @@ static json_t *structured_of(const struct serve_call *call, const cbx_result *re
         return value;
 }
 
+/* Beside the result: in _meta. */
+static int add_report(const struct serve_call *call, const cbx_report *report, json_t *answer,
+                      bool beside)
+{
+        json_t *value = report_of(call, report), *meta = json_object_get(answer, "_meta");
+
+        if (!value)
+                return -ENOMEM;
+        if (!beside)
+                return json_object_set_new(answer, "structuredContent", value);
+        if (meta)
+                return json_object_set_new(meta, "callbox/report", value);
+        return json_object_set_new(answer, "_meta", json_pack("{s:o}", "callbox/report", value));
+}
+
 /* A failed call has nothing that its schema promises: then the report is beside the result. */
 static int add_structured(const struct serve_call *call, const cbx_report *report,
                           const cbx_result *result, json_t *answer)
@@ -70,18 +99,13 @@ static int add_structured(const struct serve_call *call, const cbx_report *repor
         json_t *value = structured_of(call, result);
 
         if (!value)
-                value = report_of(report);
-        if (!value)
-                return -ENOMEM;
-        if (!result->ok && is_listed_schema(call))
-                return json_object_set_new(answer, "_meta",
-                                           json_pack("{s:o}", "callbox/report", value));
+                return add_report(call, report, answer, !result->ok && is_listed_schema(call));
         return json_object_set_new(answer, "structuredContent", value);
 }
 
 /* ---- All of it ---- */
 
-static json_t *read_success(const struct serve_call *call, const cbx_report *report,
+static json_t *read_success(struct serve_call *call, const cbx_report *report,
                             const cbx_result *result)
 {
         _cleanup_buffer_ struct buffer text = BUFFER_INIT;
@@ -98,8 +122,7 @@ static json_t *read_success(const struct serve_call *call, const cbx_report *rep
         return answer;
 }
 
-json_t *content_of(const struct serve_call *call, const cbx_report *report,
-                   const cbx_result *result)
+json_t *content_of(struct serve_call *call, const cbx_report *report, const cbx_result *result)
 {
         _cleanup_json_ json_t *answer = NULL;
         _cleanup_free_ char *text = NULL;
@@ -116,6 +139,34 @@ json_t *content_of(const struct serve_call *call, const cbx_report *report,
 }
 
 /* ---- Results of MCP that a tool gives ---- */
+
+int content_explain(struct serve_call *call, const cbx_report *report, json_t *given)
+{
+        _cleanup_buffer_ struct buffer text = BUFFER_INIT;
+        bool beside = json_object_get(given, "structuredContent") || is_listed_schema(call);
+
+        if (explain_output(call, report, &text) < 0)
+                return -ENOMEM;
+        /* It begins with the lines that part it from what stands before. */
+        if (text.length > 2 &&
+            json_array_append_new(json_object_get(given, "content"), text_block(text.data + 2)) < 0)
+                return -ENOMEM;
+        return add_report(call, report, given, beside);
+}
+
+json_t *content_wrong(struct serve_call *call, const cbx_report *report, const char *why)
+{
+        _cleanup_buffer_ struct buffer text = BUFFER_INIT;
+        _cleanup_json_ json_t *answer = NULL;
+
+        if (buffer_printf(&text, "%s failed: %s", call->tool->name, why) < 0 ||
+            explain_output(call, report, &text) < 0)
+                return NULL;
+        answer = content_error(text.data);
+        if (!answer || add_report(call, report, answer, is_listed_schema(call)) < 0)
+                return NULL;
+        return TAKE_PTR(answer);
+}
 
 static bool has_strings(const json_t *object, const char *one, const char *two)
 {

@@ -14,39 +14,10 @@
 
 /* ---- Output ---- */
 
-static int quote_tail(const cbx_output *output, const char *name, struct buffer *to)
+/* Where all of a stream is, or how to get it. */
+static int explain_place(struct keep_stream *kept, struct buffer *to)
 {
-        const char *data = output->data;
-        size_t length = output->length, from;
-        bool replaced = false;
-        int r;
-
-        while (length > 0 && (data[length - 1] == '\n' || data[length - 1] == ' '))
-                length--;
-        if (length == 0)
-                return 0;
-        from = length > TAIL ? length - TAIL : 0;
-        while (from > 0 && from < length && ((unsigned char)data[from] & 0xc0) == 0x80)
-                from++;
-        r = buffer_printf(to, "\n\n%s%s:\n", from > 0 ? "The end of " : "", name);
-        if (r == 0)
-                r = output_decode(data + from, length - from, to, &replaced);
-        return r;
-}
-
-static int explain_stream(const cbx_output *output, const struct keep_stream *kept,
-                          const char *name, struct buffer *to)
-{
-        int r;
-
-        if (output->omitted == 0)
-                return 0;
-        r = buffer_printf(to, "\n\n[%llu of %llu bytes of %s are left out in the middle. ",
-                          (unsigned long long)output->omitted, (unsigned long long)output->total,
-                          name);
-        if (r < 0)
-                return r;
-        if (!kept->begun || kept->written == 0)
+        if (!keep_whole(kept))
                 return buffer_printf(to,
                                      "For all of it, write it to a file in the workspace and read "
                                      "that in parts, or raise limits.capture (--capture).]");
@@ -57,7 +28,63 @@ static int explain_stream(const cbx_output *output, const struct keep_stream *ke
                              kept->name, keep_directory(kept->keep), kept->name);
 }
 
-int explain_cut(const struct serve_call *call, const cbx_report *report, struct buffer *to)
+/* Where the last lines begin that fit; in the middle of one that is longer than that. */
+static size_t tail_of(const char *data, size_t length)
+{
+        size_t from = length > TAIL ? length - TAIL : 0;
+        const char *newline;
+
+        if (from == 0)
+                return 0;
+        newline = memchr(data + from - 1, '\n', length - from);
+        if (newline)
+                return (size_t)(newline + 1 - data);
+        while (from < length && ((unsigned char)data[from] & 0xc0) == 0x80)
+                from++;
+        return from;
+}
+
+/* The end of a stream, which is what says why a program failed. */
+static int quote_tail(const cbx_output *output, struct keep_stream *kept, const char *name,
+                      struct buffer *to)
+{
+        const char *data = output->data;
+        size_t length = output->length, from;
+        uint64_t before;
+        bool replaced = false;
+        int r;
+
+        while (length > 0 && (data[length - 1] == '\n' || data[length - 1] == ' '))
+                length--;
+        if (length == 0)
+                return 0;
+        from = tail_of(data, length);
+        before = output->omitted + from;
+        r = buffer_printf(to, "\n\n%s%s:\n%s", before > 0 ? "The end of " : "", name,
+                          from > 0 && data[from - 1] != '\n' ? "[...] " : "");
+        if (r == 0)
+                r = output_decode(data + from, length - from, to, &replaced);
+        if (r < 0 || before == 0)
+                return r;
+        r = buffer_printf(to, "\n[%llu of %llu bytes of %s, before that, are left out. ",
+                          (unsigned long long)before, (unsigned long long)output->total, name);
+        return r < 0 ? r : explain_place(kept, to);
+}
+
+static int explain_stream(const cbx_output *output, struct keep_stream *kept, const char *name,
+                          struct buffer *to)
+{
+        int r;
+
+        if (output->omitted == 0)
+                return 0;
+        r = buffer_printf(to, "\n\n[%llu of %llu bytes of %s are left out in the middle. ",
+                          (unsigned long long)output->omitted, (unsigned long long)output->total,
+                          name);
+        return r < 0 ? r : explain_place(kept, to);
+}
+
+int explain_cut(struct serve_call *call, const cbx_report *report, struct buffer *to)
 {
         int r = explain_stream(&report->output, &call->kept[0], "stdout", to);
 
@@ -65,36 +92,6 @@ int explain_cut(const struct serve_call *call, const cbx_report *report, struct 
 }
 
 /* ---- Denials ---- */
-
-/* The policy that allows it, written as one line of JSON; empty: there is none. */
-static void policy_line(const cbx_denial *denial, char *text, size_t size)
-{
-        static const struct {
-                const char *option, *format;
-        } lines[] = {
-                { "--read ", "\"files\": {\"read\": [\"%s\"]}" },
-                { "--write ", "\"files\": {\"write\": [\"%s\"]}" },
-                { "--allow-syscall ", "\"syscalls\": {\"allow\": [\"%s\"]}" },
-                { "--net ", "\"network\": \"%s\"" },
-        };
-
-        text[0] = '\0';
-        for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
-                size_t n = strlen(lines[i].option);
-                char value[256];
-
-                if (strncmp(denial->allow, lines[i].option, n) != 0)
-                        continue;
-                snprintf(value, sizeof(value), "%s", denial->allow + n);
-                value[strcspn(value, "(\"\\")] = '\0'; /* what follows is an explanation */
-                while (*value && value[strlen(value) - 1] == ' ')
-                        value[strlen(value) - 1] = '\0';
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-                snprintf(text, size, lines[i].format, value);
-#pragma GCC diagnostic pop
-        }
-}
 
 /* A program that was looked for along the PATH, in a directory that the box does not show. */
 static bool is_search(const cbx_denial *denial)
@@ -114,35 +111,37 @@ static bool is_search(const cbx_denial *denial)
         return false;
 }
 
+static int explain_denial(const cbx_denial *denial, struct buffer *to)
+{
+        int r = buffer_printf(to, "\n- %s %s: %s", denial->kind, denial->what, denial->error);
+
+        if (r == 0 && denial->count > 1)
+                r = buffer_printf(to, ", %llu times", (unsigned long long)denial->count);
+        if (r == 0 && denial->policy[0])
+                return buffer_printf(to, "; a policy with %s would allow it (option: %s)",
+                                     denial->policy, denial->allow);
+        return r < 0 ? r : buffer_printf(to, "; no policy allows it");
+}
+
 static int explain_denials(const cbx_report *report, struct buffer *to)
 {
         const cbx_denial *const *denials = cbx_report_denials(report);
-        size_t n = 0;
+        size_t n = 0, more = 0;
         int r = 0;
 
         for (size_t i = 0; r == 0 && denials && denials[i]; i++) {
-                const cbx_denial *denial = denials[i];
-                char line[320];
-
-                if (is_search(denial))
+                if (is_search(denials[i]))
                         continue;
-                if (n++ == 0 &&
-                    buffer_printf(to, "\n\nRefused by the policy (may or may not be why):") < 0)
-                        return -ENOMEM;
+                if (n++ == 0)
+                        r = buffer_printf(to, "\n\nRefused by the policy (may or may not be why):");
                 if (n > DENIALS)
-                        return buffer_printf(to, "\n- and more");
-                policy_line(denial, line, sizeof(line));
-                r = buffer_printf(to, "\n- %s %s: %s", denial->kind, denial->what, denial->error);
-                if (r == 0 && denial->count > 1)
-                        r = buffer_printf(to, ", %llu times", (unsigned long long)denial->count);
-                if (r == 0 && line[0])
-                        r = buffer_printf(to, "; a policy with %s would allow it (option: %s)",
-                                          line, denial->allow);
-                else if (r == 0 && denial->allow[0])
-                        r = buffer_printf(to, "; %s would allow it", denial->allow);
+                        more++;
                 else if (r == 0)
-                        r = buffer_printf(to, "; no policy allows it");
+                        r = explain_denial(denials[i], to);
         }
+        if (r == 0 && more > 0)
+                r = buffer_printf(to, "\n- and %zu more: all are in the report, under denials",
+                                  more);
         return r;
 }
 
@@ -182,8 +181,18 @@ static int explain_reason(const struct serve_call *call, const cbx_report *repor
                                             : "");
 }
 
-char *explain_failure(const struct serve_call *call, const cbx_report *report,
-                      const cbx_result *result)
+int explain_output(struct serve_call *call, const cbx_report *report, struct buffer *to)
+{
+        /* Messages to us are no text for a model. */
+        bool text = call->tool->output != TOOL_LINES && !call->tool->returns_content;
+        int r = quote_tail(&report->errors, &call->kept[1], "stderr", to);
+
+        if (r == 0 && text)
+                r = quote_tail(&report->output, &call->kept[0], "stdout", to);
+        return r < 0 ? r : explain_denials(report, to);
+}
+
+char *explain_failure(struct serve_call *call, const cbx_report *report, const cbx_result *result)
 {
         _cleanup_buffer_ struct buffer text = BUFFER_INIT;
         int r = explain_reason(call, report, result, &text);
@@ -193,12 +202,6 @@ char *explain_failure(const struct serve_call *call, const cbx_report *report,
         if (r == 0 && report->reason == CBX_SETUP && report->error && report->error->hint[0])
                 r = buffer_printf(&text, "\nTo fix it: %s", report->error->hint);
         if (r == 0)
-                r = quote_tail(&report->errors, "stderr", &text);
-        if (r == 0)
-                r = quote_tail(&report->output, "stdout", &text);
-        if (r == 0)
-                r = explain_cut(call, report, &text);
-        if (r == 0)
-                r = explain_denials(report, &text);
+                r = explain_output(call, report, &text);
         return r == 0 ? TAKE_PTR(text.data) : NULL;
 }

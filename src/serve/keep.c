@@ -104,6 +104,20 @@ static void write_some(struct keep_stream *stream, const char *data, size_t leng
                 give_up(stream);
 }
 
+static void begin_file(struct keep_stream *stream)
+{
+        make_file(stream);
+        write_some(stream, stream->first.data, stream->first.length);
+        buffer_free(&stream->first);
+}
+
+bool keep_whole(struct keep_stream *stream)
+{
+        if (stream->keep && !stream->begun && stream->first.length > 0)
+                begin_file(stream);
+        return stream->begun && stream->written > 0;
+}
+
 void keep_add(struct keep_stream *stream, const char *data, size_t length)
 {
         if (!stream->keep || length == 0)
@@ -113,11 +127,8 @@ void keep_add(struct keep_stream *stream, const char *data, size_t length)
                         stream->keep = NULL;
                 return;
         }
-        if (!stream->begun) {
-                make_file(stream);
-                write_some(stream, stream->first.data, stream->first.length);
-                buffer_free(&stream->first);
-        }
+        if (!stream->begun)
+                begin_file(stream);
         write_some(stream, data, length);
 }
 

@@ -32,6 +32,8 @@ struct keep_stream {
 void keep_begin(struct keep *keep, struct keep_stream *stream, const char *id, const char *which,
                 size_t room);
 void keep_add(struct keep_stream *stream, const char *data, size_t length);
+/* What there is shall be in the file, however short it is. False: there is none. */
+bool keep_whole(struct keep_stream *stream);
 void keep_end(struct keep_stream *stream);
 
 #endif

@@ -127,8 +127,12 @@ void progress_flush(struct serve_call *call)
                 return;
         while (from > 0 && from < length && (progress->output.data[from] & 0xc0) == 0x80)
                 from++;
-        if (output_decode(progress->output.data + from, length - from, &text, &replaced) < 0)
+        progress->dropped += from;
+        if ((progress->dropped > 0 && buffer_printf(&text, "[... %llu bytes left out ...]\n",
+                                                    (unsigned long long)progress->dropped) < 0) ||
+            output_decode(progress->output.data + from, length - from, &text, &replaced) < 0)
                 return;
+        progress->dropped = 0;
         memmove(progress->output.data, progress->output.data + length,
                 progress->output.length - length);
         progress->output.length -= length;
@@ -150,6 +154,7 @@ static void hear_output(struct serve_call *call, const cbx_event *event)
                 return; /* messages, not text */
         progress->bytes += event->length;
         if (progress->output.length > 4 * OUTPUT_MAX) { /* the end is what will be told */
+                progress->dropped += progress->output.length - OUTPUT_MAX;
                 memmove(progress->output.data,
                         progress->output.data + progress->output.length - OUTPUT_MAX, OUTPUT_MAX);
                 progress->output.length = OUTPUT_MAX;

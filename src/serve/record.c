@@ -5,7 +5,8 @@
 #include <string.h>
 #include <time.h>
 
-const char *const record_denial_kinds[4] = { "syscall", "file", "connect", "protected" };
+const char *const record_denial_kinds[RECORD_DENIAL_KINDS] = { "syscall", "file", "space",
+                                                               "connect", "bind", "protected" };
 
 static const double bounds[RECORD_N_BUCKETS] = RECORD_BUCKETS;
 

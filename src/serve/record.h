@@ -19,6 +19,7 @@
                 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60     \
         }
 #define RECORD_N_BUCKETS 15
+#define RECORD_DENIAL_KINDS 6
 
 struct record_pair {
         char *tool;
@@ -32,15 +33,15 @@ struct record {
         uint64_t buckets[RECORD_N_BUCKETS + 1]; /* the last: longer than all */
         uint64_t calls;
         double seconds, cpu;
-        uint64_t denials[4]; /* by kind */
-        double started_at;   /* of the process, since 1970 */
-        char *file;          /* the log; NULL: none */
+        uint64_t denials[RECORD_DENIAL_KINDS];
+        double started_at; /* of the process, since 1970 */
+        char *file;        /* the log; NULL: none */
         int log;
         bool torn; /* the last line was not written whole */
         uint64_t lost;
 };
 
-extern const char *const record_denial_kinds[4];
+extern const char *const record_denial_kinds[RECORD_DENIAL_KINDS];
 
 /* `file` NULL: no log. */
 int record_open(const char *file, struct record **ret_record, cbx_error *error);

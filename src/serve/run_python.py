@@ -30,8 +30,13 @@ def run(code):
 
 
 def show(value):
+    """The value as text. One that is too long is printed: what becomes of long output is known."""
     text = repr(value)
-    return text if len(text) <= RESULT_MAX else text[:RESULT_MAX] + " ..."
+    if len(text) <= RESULT_MAX:
+        return text
+    sys.stdout.flush()
+    print(text.encode("utf-8", "backslashreplace").decode())
+    return f"[the value of the last expression has {len(text)} characters: it is at the end of stdout]"
 
 
 def main():

@@ -122,6 +122,7 @@ struct progress {
         bool counts;            /* the tool tells none: bytes of output are counted */
         struct buffer output;   /* that was not told yet */
         uint64_t bytes;         /* of output so far */
+        uint64_t dropped;       /* bytes of output that will not be told */
         unsigned credit;        /* messages that may be sent now */
         uint64_t credited;      /* when it grew last */
         struct event *later;    /* for output that waits */
@@ -208,9 +209,12 @@ void progress_flush(struct serve_call *call);
 /* ---- content.c ---- */
 
 /* What came of the call, to be its answer: content blocks and structured content. */
-json_t *content_of(const struct serve_call *call, const cbx_report *report,
-                   const cbx_result *result);
+json_t *content_of(struct serve_call *call, const cbx_report *report, const cbx_result *result);
 json_t *content_error(const char *text);
+/* The same where the tool itself gave it, and says that it failed; it is changed. */
+int content_explain(struct serve_call *call, const cbx_report *report, json_t *given);
+/* The same where what the tool gave is none, by this text. */
+json_t *content_wrong(struct serve_call *call, const cbx_report *report, const char *why);
 /* A result of MCP that a tool has given: content, questions or an error; else why it is none. */
 enum content_kind { CONTENT_BLOCKS, CONTENT_QUESTIONS, CONTENT_ERROR, CONTENT_WRONG };
 enum content_kind content_read(const json_t *given, struct rpc_failure *failure);
@@ -218,10 +222,12 @@ enum content_kind content_read(const json_t *given, struct rpc_failure *failure)
 /* ---- explain.c ---- */
 
 /* Why a call failed and what would help, for a model. NULL when memory ran out. */
-char *explain_failure(const struct serve_call *call, const cbx_report *report,
-                      const cbx_result *result);
+char *explain_failure(struct serve_call *call, const cbx_report *report, const cbx_result *result);
+/* The part of it that does not depend on who found that it failed: the end of the output, what was
+ * refused. Empty where there is nothing. */
+int explain_output(struct serve_call *call, const cbx_report *report, struct buffer *to);
 /* What is missing of the output, and where all of it is; empty where nothing is. */
-int explain_cut(const struct serve_call *call, const cbx_report *report, struct buffer *to);
+int explain_cut(struct serve_call *call, const cbx_report *report, struct buffer *to);
 
 /* ---- ask.c ---- */
 

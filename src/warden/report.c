@@ -2,16 +2,13 @@
 /* What came of a call: filled from the page, told in words, in JSON and as an exit code. */
 #include "warden/report.h"
 
-#include <fcntl.h>
-#include <libgen.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "policy/syscalls.h"
+#include "warden/denials.h"
 
 static const char *const reason_names[REASON_MAX_] = {
         [REASON_EXITED] = "exited",       [REASON_SIGNALED] = "signaled",
@@ -62,118 +59,12 @@ int report_warn(struct report *report, const char *format, ...)
         return 0;
 }
 
-/* ---- Denials ---- */
-
-static int add_denial(struct report *report, const char *kind, const char *what, int error,
-                      uint64_t count, const char *allow)
-{
-        const char *name = strerrorname_np(error);
-        json_t *denial =
-                json_pack("{s:s, s:s, s:s, s:I, s:s}", "kind", kind, "what", what, "errno",
-                          name ? name : "EPERM", "count", (json_int_t)count, "allow", allow);
-
-        return denial ? json_array_append_new(report->denials, denial) : -1;
-}
-
-/* Calls that fail in a box even when the filter lets them through. */
-static bool is_hopeless(const char *name)
-{
-        static const char *const names[] = { "unshare",    "clone",  "setns",  "mount", "umount2",
-                                             "pivot_root", "chroot", "reboot", "swapon" };
-
-        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-                if (strcmp(name, names[i]) == 0)
-                        return true;
-        return false;
-}
-
-static int add_syscalls(struct report *report, const struct box_page *page)
-{
-        char name[128], allow[160];
-        uint32_t n = MIN(page->n_denials, BOX_DENIALS_MAX);
-
-        for (uint32_t i = 0; i < n; i++) {
-                const struct box_denial *denial = &page->denials[i];
-
-                syscalls_name(denial->arch, denial->number, name, sizeof(name));
-                if (strcmp(name, "socket") == 0)
-                        snprintf(allow, sizeof(allow), "--allow-syscall socket (every family)");
-                else if (strchr("#", name[0]) || strchr(name, ':') || is_hopeless(name))
-                        allow[0] = '\0';
-                else
-                        snprintf(allow, sizeof(allow), "--allow-syscall %s", name);
-                if (add_denial(report, "syscall", name, denial->error, denial->count, allow) < 0)
-                        return -ENOMEM;
-        }
-        if (page->denials_lost)
-                report_warn(report, "%llu more refused calls of further kinds are not listed",
-                            (unsigned long long)page->denials_lost);
-        return 0;
-}
-
-/* Only what the host really has is worth a word: programs look for many files in vain. */
-static bool on_host(const char *path)
-{
-        struct stat st;
-
-        return fstatat(AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) == 0;
-}
-
-/* The name to unprotect for a path: the protected name itself, or what lies above several. */
-static const char *protected_name(const struct plan *plan, const char *path)
-{
-        for (size_t i = 0; i < plan->n_guards; i++) {
-                const struct plan_guard *guard = &plan->guards[i];
-                size_t length = strlen(guard->path), n = MIN(length, strlen(path));
-
-                if (strncasecmp(guard->path, path, n) == 0 && strchr("/", guard->path[n]) &&
-                    strchr("/", path[n]))
-                        return n < length ? path + length - strlen(guard->name) : guard->name;
-        }
-        return path;
-}
-
-static int add_trace(struct report *report, const struct plan *plan, const struct box_trace *trace)
-{
-        char allow[BOX_TRACE_TEXT + 32] = "", what[BOX_TRACE_TEXT], directory[BOX_TRACE_TEXT];
-        const char *kind = "file";
-
-        snprintf(what, sizeof(what), "%s", trace->text);
-        snprintf(directory, sizeof(directory), "%s", trace->text);
-        switch (trace->kind) {
-        case BOX_TRACE_FILE:
-                if (!on_host(trace->text))
-                        return 0;
-                snprintf(allow, sizeof(allow), "--read %s", trace->text);
-                break;
-        case BOX_TRACE_WRITE:
-                snprintf(allow, sizeof(allow), "--write %s",
-                         on_host(trace->text) ? trace->text : dirname(directory));
-                break;
-        case BOX_TRACE_CONNECT:
-                kind = "connect";
-                snprintf(allow, sizeof(allow), "%s",
-                         trace->text[0] == '/' ? "--write DIR (of the socket)" : "--net host");
-                break;
-        case BOX_TRACE_LOOPBACK:
-                kind = "connect";
-                snprintf(allow, sizeof(allow), "--net loopback (the box's own) or --net host");
-                break;
-        case BOX_TRACE_PROTECTED:
-                kind = "protected";
-                snprintf(allow, sizeof(allow), "--unprotect %s", protected_name(plan, trace->text));
-                break;
-        }
-        text_make_showable(what); /* it comes out of the box */
-        text_make_showable(allow);
-        return add_denial(report, kind, what, trace->error, trace->count, allow);
-}
+/* ---- From the page ---- */
 
 int report_take_page(struct report *report, const struct plan *plan, const struct box_page *page)
 {
         uint64_t started = atomic_load(&page->started);
         const struct rusage *usage = &page->usage;
-        uint32_t n = MIN(atomic_load(&page->n_traces), BOX_TRACES_MAX);
 
         report->run_time = started && page->ended > started ? page->ended - started : 0;
         report->cpu_user = (uint64_t)usage->ru_utime.tv_sec * NSEC_PER_SEC +
@@ -185,16 +76,14 @@ int report_take_page(struct report *report, const struct plan *plan, const struc
                 report->cpu_user = page->cpu - report->cpu_system;
         report->memory_peak = MAX(page->memory_peak, (uint64_t)usage->ru_maxrss * KIB);
         report->processes_peak = MAX(page->processes_peak, started ? 1U : 0U);
-        report->denials = json_array();
-        if (!report->denials || add_syscalls(report, page) < 0)
-                return -ENOMEM;
-        for (uint32_t i = 0; i < n; i++)
-                if (add_trace(report, plan, &page->traces[i]) < 0)
-                        return -ENOMEM;
+        report->denials = denials_of(plan, page);
+        if (page->denials_lost)
+                report_warn(report, "%llu more refused calls of further kinds are not listed",
+                            (unsigned long long)page->denials_lost);
         if (page->traces_lost)
-                report_warn(report, "%llu more refused paths are not listed",
+                report_warn(report, "%llu more refused paths and addresses are not listed",
                             (unsigned long long)page->traces_lost);
-        return 0;
+        return report->denials ? 0 : -ENOMEM;
 }
 
 /* ---- Words, exit code, JSON ---- */

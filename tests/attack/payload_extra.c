@@ -265,10 +265,10 @@ static int x13_set_id(int argc, char **argv)
                 struct {
                         uint64_t flags, mode, resolve;
                 } how = { O_WRONLY | O_CREAT | O_EXCL, mode, 0 };
-                char name[8][16];
+                char name[9][16], link[32];
                 int fd;
 
-                for (int n = 0; n < 8; n++)
+                for (int n = 0; n < 9; n++)
                         snprintf(name[n], sizeof(name[n]), "set-%zu-%d", i, n);
                 for (int n = 0; n < 4; n++)
                         if (!opens(name[n], O_WRONLY | O_CREAT))
@@ -283,7 +283,11 @@ static int x13_set_id(int argc, char **argv)
                 syscall(SYS_creat, name[5], mode);
                 mknod(name[6], S_IFREG | mode, 0);
                 syscall(SYS_openat2, AT_FDCWD, name[7], &how, sizeof(how));
-                for (int n = 0; n < 8; n++)
+                fd = open(".", O_TMPFILE | O_WRONLY | O_CLOEXEC, mode);
+                snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+                (void)!linkat(AT_FDCWD, link, AT_FDCWD, name[8], AT_SYMLINK_FOLLOW);
+                close(fd);
+                for (int n = 0; n < 9; n++)
                         if (stat(name[n], &info) == 0 && info.st_mode & bits[i])
                                 put_broken(&tally, "%s has mode %o", name[n], info.st_mode & 07777);
                         else

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: MIT */
+#include "warden/denials.h"
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "policy/syscalls.h"
+
+#define ALIKE_MAX 3 /* of one directory or host are listed one by one */
+
+/* ---- One denial ---- */
+
+struct denial {
+        const char *kind;
+        char what[BOX_TRACE_TEXT];
+        int error;
+        uint64_t count;
+        char option[BOX_TRACE_TEXT + 64];
+        json_t *policy; /* the part of a policy that allows it; NULL: none does */
+        size_t stem;    /* of what: the directory or host, where others of it are alike; 0: none */
+};
+
+struct denials {
+        const struct plan *plan;
+        struct denial list[BOX_DENIALS_MAX + BOX_TRACES_MAX];
+        size_t n;
+};
+
+static void denials_clear(struct denials *denials)
+{
+        for (size_t i = 0; i < denials->n; i++)
+                json_decref(denials->list[i].policy);
+}
+
+/* What would allow it; takes the part of a policy. */
+static void allow_by(struct denial *denial, json_t *policy, const char *format, ...)
+        PRINTF_LIKE(3, 4);
+static void allow_by(struct denial *denial, json_t *policy, const char *format, ...)
+{
+        va_list args;
+
+        va_start(args, format);
+        vsnprintf(denial->option, sizeof(denial->option), format, args);
+        va_end(args);
+        json_decref(denial->policy);
+        denial->policy = policy;
+}
+
+/* "--read PATH" and {"files": {"read": [PATH]}}. */
+static void allow_path(struct denial *denial, bool write, const char *path)
+{
+        char shown[BOX_TRACE_TEXT];
+
+        snprintf(shown, sizeof(shown), "%s", path);
+        text_make_showable(shown); /* it comes out of the box */
+        allow_by(denial, json_pack("{s:{s:[s]}}", "files", write ? "write" : "read", shown),
+                 "--%s %s", write ? "write" : "read", shown);
+}
+
+/* ---- System calls ---- */
+
+/* Calls that fail in a box even when the filter lets them through. */
+static bool is_hopeless(const char *name)
+{
+        static const char *const names[] = { "unshare",    "clone",  "setns",  "mount", "umount2",
+                                             "pivot_root", "chroot", "reboot", "swapon" };
+
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+                if (strcmp(name, names[i]) == 0)
+                        return true;
+        return false;
+}
+
+static void add_syscall(struct denials *denials, const struct box_denial *found)
+{
+        struct denial *denial = &denials->list[denials->n++];
+        const char *name = denial->what;
+
+        *denial =
+                (struct denial){ .kind = "syscall", .error = found->error, .count = found->count };
+        syscalls_name(found->arch, found->number, denial->what, sizeof(denial->what));
+        if (name[0] != '#' && !strchr(name, ':') && !is_hopeless(name))
+                allow_by(denial, json_pack("{s:{s:[s]}}", "syscalls", "allow", name),
+                         "--allow-syscall %s%s", name,
+                         strcmp(name, "socket") == 0 ? " (every family)" : "");
+}
+
+/* ---- Paths ---- */
+
+/* Only what the host really has is worth a word: programs look for many files in vain. */
+static bool on_host(const char *path)
+{
+        struct stat st;
+
+        return fstatat(AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) == 0;
+}
+
+/* The directory of a path, or the host of an address: with what stands before the name or port. */
+static size_t stem_of(const char *text)
+{
+        const char *end = strrchr(text, text[0] == '/' ? '/' : ':');
+
+        return end ? (size_t)(end + 1 - text) : 0;
+}
+
+static void directory_of(const char *path, char *room, size_t size)
+{
+        size_t n = stem_of(path);
+
+        snprintf(room, size, "%.*s", (int)(n > 1 ? n - 1 : n), path);
+}
+
+/* Returns false where there is nothing to say. */
+static bool explain_path(struct denial *denial, const struct box_trace *trace)
+{
+        bool write = trace->kind != BOX_TRACE_FILE && trace->kind != BOX_TRACE_LOST;
+        char directory[BOX_TRACE_TEXT];
+        bool there = on_host(trace->text);
+
+        directory_of(trace->text, directory, sizeof(directory));
+        if (trace->kind == BOX_TRACE_REMOVE && there) { /* a name is its directory's */
+                allow_path(denial, write, directory);
+        } else if (trace->text[strlen(trace->text) - 1] ==
+                   '*') { /* many that are alike (box/notify.c) */
+                if (!on_host(directory))
+                        return false;
+                allow_path(denial, write, directory);
+        } else if (trace->kind != BOX_TRACE_WRITE && !there) {
+                return false;
+        } else {
+                allow_path(denial, write, there ? trace->text : directory);
+        }
+        denial->stem = trace->kind == BOX_TRACE_FILE ? 0 : stem_of(trace->text);
+        return true;
+}
+
+/* As sizes are written in a policy. */
+static void double_of(uint64_t size, char *text, size_t room)
+{
+        if (size % MIB == 0 && size > 0)
+                snprintf(text, room, "%lluM", (unsigned long long)(2 * (size / MIB)));
+        else
+                snprintf(text, room, "%llu", (unsigned long long)(2 * size));
+}
+
+/* A place in the box has no room left: by which limit? */
+static void explain_full(const struct plan *plan, struct denial *denial, const char *path)
+{
+        uint64_t size = plan->policy->limits.tmp_size;
+        bool own = false;
+        char text[32];
+
+        for (size_t i = 0; i < plan->policy->n_paths; i++) {
+                const struct policy_path *rule = &plan->policy->paths[i];
+
+                if (rule->access == POLICY_TMPFS && rule->box && strcmp(rule->box, path) == 0) {
+                        size = rule->size;
+                        own = true;
+                }
+        }
+        double_of(size, text, sizeof(text));
+        if (own)
+                allow_by(denial,
+                         json_pack("{s:{s:[{s:s, s:s}]}}", "files", "tmpfs", "path", path, "size",
+                                   text),
+                         "--tmpfs %s=%s", path, text);
+        else
+                allow_by(denial, json_pack("{s:{s:s}}", "limits", "tmp_size", text),
+                         "--tmp-size %s", text);
+}
+
+/* ---- Sockets ---- */
+
+static void explain_socket(struct denial *denial, const char *what, bool own)
+{
+        char directory[BOX_TRACE_TEXT];
+
+        if (what[0] == '/') {
+                directory_of(what, directory, sizeof(directory));
+                allow_path(denial, true, directory);
+        } else if (strchr(what, ':')) { /* an address, and not a name of the host's network */
+                allow_by(denial, json_pack("{s:s}", "network", own ? "loopback" : "host"),
+                         "--net %s", own ? "loopback (the box's own) or --net host" : "host");
+                denial->stem = stem_of(what);
+        }
+}
+
+/* ---- Protected names ---- */
+
+static bool is_related(const char *a, const char *b)
+{
+        size_t n = MIN(strlen(a), strlen(b));
+
+        return strncasecmp(a, b, n) == 0 && strchr("/", a[n]) && strchr("/", b[n]);
+}
+
+/* The name to unprotect for a path: the protected name itself, or what lies above several. */
+static const char *protected_name(const struct plan *plan, const char *path)
+{
+        for (size_t i = 0; i < plan->n_guards; i++) {
+                const struct plan_guard *guard = &plan->guards[i];
+                size_t length = strlen(guard->path), n = MIN(length, strlen(path));
+
+                if (is_related(guard->path, path))
+                        return n < length ? path + length - strlen(guard->name) : guard->name;
+        }
+        return path;
+}
+
+/* A policy has no list of what is not protected: it is the list of what is, without these. */
+static json_t *without_name(const struct plan *plan, const char *path)
+{
+        json_t *names = json_array();
+
+        for (char **name = plan->policy->protect; names && name && *name; name++) {
+                bool meant = false;
+
+                for (size_t i = 0; i < plan->n_guards; i++)
+                        meant |= strcmp(plan->guards[i].name, *name) == 0 &&
+                                 is_related(plan->guards[i].path, path);
+                if (!meant && json_array_append_new(names, json_string(*name)) < 0) {
+                        json_decref(names);
+                        return NULL;
+                }
+        }
+        return json_pack("{s:{s:o}}", "files", "protect", names);
+}
+
+/* ---- All of them ---- */
+
+static void add_trace(struct denials *denials, const struct box_trace *trace)
+{
+        struct denial *denial = &denials->list[denials->n];
+        const char *what = trace->text;
+        bool told = true;
+
+        *denial = (struct denial){ .kind = "file", .error = trace->error, .count = trace->count };
+        switch (trace->kind) {
+        case BOX_TRACE_FILE:
+        case BOX_TRACE_LOST:
+        case BOX_TRACE_CHANGE:
+        case BOX_TRACE_REMOVE:
+        case BOX_TRACE_WRITE:
+                told = explain_path(denial, trace);
+                break;
+        case BOX_TRACE_FULL:
+                denial->kind = "space";
+                explain_full(denials->plan, denial, what);
+                break;
+        case BOX_TRACE_CONNECT:
+        case BOX_TRACE_LOOPBACK:
+                denial->kind = "connect";
+                explain_socket(denial, what, trace->kind == BOX_TRACE_LOOPBACK);
+                break;
+        case BOX_TRACE_BIND:
+        case BOX_TRACE_BIND_LOOPBACK:
+                denial->kind = "bind";
+                if (trace->error != EACCES) /* a port below 1024 is for the privileged, anywhere */
+                        explain_socket(denial, what, trace->kind == BOX_TRACE_BIND_LOOPBACK);
+                break;
+        case BOX_TRACE_PROTECTED:
+                denial->kind = "protected";
+                allow_by(denial, without_name(denials->plan, what), "--unprotect %s",
+                         protected_name(denials->plan, what));
+                denial->stem = stem_of(what);
+                break;
+        }
+        snprintf(denial->what, sizeof(denial->what), "%s", what);
+        text_make_showable(denial->what); /* it comes out of the box */
+        text_make_showable(denial->option);
+        denials->n += told;
+}
+
+static bool are_alike(const struct denial *a, const struct denial *b)
+{
+        return a->stem > 0 && a->stem == b->stem && a->error == b->error &&
+               strcmp(a->kind, b->kind) == 0 && strncmp(a->what, b->what, a->stem) == 0 &&
+               strncmp(a->option, b->option, strcspn(a->option, " ") + 1) == 0;
+}
+
+/* Make one of many: what would allow it is what would allow all of them. */
+static void merge(struct denials *denials, size_t first)
+{
+        struct denial *denial = &denials->list[first];
+        size_t n = first + 1;
+
+        for (size_t i = first + 1; i < denials->n; i++) {
+                struct denial *other = &denials->list[i];
+
+                if (!are_alike(denial, other)) {
+                        denials->list[n++] = *other;
+                        continue;
+                }
+                denial->count += other->count;
+                json_decref(other->policy);
+        }
+        denials->n = n;
+        if (strcmp(denial->kind, "file") == 0) {
+                char directory[BOX_TRACE_TEXT];
+
+                directory_of(denial->what, directory, sizeof(directory));
+                allow_path(denial, strncmp(denial->option, "--write", 7) == 0, directory);
+        }
+        snprintf(denial->what + denial->stem, sizeof(denial->what) - denial->stem, "*");
+}
+
+static void merge_alike(struct denials *denials)
+{
+        for (size_t i = 0; i < denials->n; i++) {
+                size_t alike = 0;
+                bool many = false;
+
+                for (size_t j = i; j < denials->n; j++)
+                        if (are_alike(&denials->list[i], &denials->list[j])) {
+                                alike++;
+                                many |= strcmp(denials->list[j].what + denials->list[j].stem,
+                                               "*") == 0;
+                        }
+                if (alike > ALIKE_MAX || (many && alike > 1))
+                        merge(denials, i);
+        }
+}
+
+/* A part of a policy as one line, without the braces around it. */
+static char *line_of(const json_t *policy)
+{
+        char *text = policy ? json_dumps(policy, JSON_ENSURE_ASCII) : strdup("{}");
+        size_t n = text ? strlen(text) : 0;
+
+        if (!text)
+                return NULL;
+        memmove(text, text + 1, n - 2);
+        text[n - 2] = '\0';
+        return text;
+}
+
+static int write_one(json_t *array, const struct denial *denial)
+{
+        const char *name = strerrorname_np(denial->error);
+        _cleanup_free_ char *line = line_of(denial->policy);
+        json_t *json =
+                line ? json_pack("{s:s, s:s, s:s, s:I, s:s, s:s}", "kind", denial->kind, "what",
+                                 denial->what, "errno", name ? name : "EPERM", "count",
+                                 (json_int_t)denial->count, "allow", denial->option, "policy", line)
+                     : NULL;
+
+        return json ? json_array_append_new(array, json) : -1;
+}
+
+json_t *denials_of(const struct plan *plan, const struct box_page *page)
+{
+        uint32_t n_calls = MIN(page->n_denials, BOX_DENIALS_MAX);
+        uint32_t n_traces = MIN(atomic_load(&page->n_traces), BOX_TRACES_MAX);
+        _cleanup_json_ json_t *array = json_array();
+        struct denials *denials;
+        int r = 0;
+
+        if (!array || (n_calls == 0 && n_traces == 0))
+                return TAKE_PTR(array);
+        denials = calloc(1, sizeof(*denials));
+        if (!denials)
+                return NULL;
+        denials->plan = plan;
+        for (uint32_t i = 0; i < n_calls; i++)
+                add_syscall(denials, &page->denials[i]);
+        for (uint32_t i = 0; i < n_traces; i++)
+                add_trace(denials, &page->traces[i]);
+        merge_alike(denials);
+        for (size_t i = 0; r == 0 && i < denials->n; i++)
+                r = write_one(array, &denials->list[i]);
+        denials_clear(denials);
+        free(denials);
+        return r == 0 ? TAKE_PTR(array) : NULL;
+}

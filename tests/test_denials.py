@@ -1,0 +1,238 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""What a box refuses is told with the line of a policy that allows it; and that line does.
+
+Each row is a program that is refused something. It is run once to see what the report says, and again
+under the same policy with the lines that the report gave: then it must work, and nothing be refused."""
+
+import json
+import os
+import stat
+import sys
+
+import harness
+from harness import case, check, equal, for_people
+
+SCRATCH = harness.Scratch()
+CALLBOX = SCRATCH.install(harness.callbox_path(), "callbox")
+PYTHON = "/usr/bin/python3"
+
+
+def python(line):
+    return [PYTHON, "-S", "-c", "import os, socket\n" + line]
+
+
+def merged(policy, part):
+    """A policy with one more line in it. A list is added to, but for that of protected names, which is whole."""
+    result = dict(policy)
+    for key, value in part.items():
+        if isinstance(value, dict):
+            result[key] = merged(result.get(key, {}), value)
+        elif isinstance(value, list) and key != "protect":
+            if key == "write" and "read" in result:  # two rules for one path are refused, with that advice
+                result["read"] = [item for item in result["read"] if item not in value]
+            result[key] = result.get(key, []) + [item for item in value if item not in result.get(key, [])]
+        else:
+            result[key] = value
+    return result
+
+
+def run(policy, command, cwd, user, explain=True):
+    file = SCRATCH.directory(user) / "policy.json"
+    file.write_text(json.dumps(policy))
+    options = ["run", "--json", *(["--explain"] if explain else []), "--policy", str(file), "--cwd", str(cwd), "--", *command]
+    return harness.callbox(options, binary=CALLBOX, user=user, json_report=True, cwd="/")
+
+
+class Place:
+    """What the programs work on: a workspace, something beside it that is not shown, something that is read-only."""
+
+    def __init__(self, user):
+        self.top = SCRATCH.directory(user)
+        self.work, self.other, self.shown = (self.top / name for name in ("work", "other", "shown"))
+        for directory in (self.work, self.other, self.shown):
+            directory.mkdir()
+            SCRATCH.own(directory, user)
+        for path in (self.other / "secret", self.shown / "file", self.shown / "second"):
+            path.write_text("x\n")
+            SCRATCH.own(path, user)
+        (self.work / "to-secret").symlink_to(self.other / "secret")
+        (self.work / "to-shown").symlink_to(self.shown / "file")
+        (self.work / "to-new").symlink_to(self.shown / "new")
+        self.policy = {"files": {"workspace": str(self.work), "read": [str(self.shown)]}}
+
+
+UDP = "socket.socket(socket.AF_INET, socket.SOCK_DGRAM)"
+# name, command, kind, errno, what (of the place), what the line begins with
+ROWS = [
+    ("a file by its path", ["cat", "{other}/secret"], "file", "ENOENT", "{other}/secret", '"files": {"read"'),
+    ("a file by a relative path that leaves the box", ["cat", "../other/secret"], "file", "ENOENT", "{other}/secret", '"files": {"read"'),
+    ("a file by a path through a directory that is not there", ["cat", "../other/../other/secret"], "file", "ENOENT", "{other}", '"files": {"read"'),
+    ("a file through a link", ["cat", "to-secret"], "file", "ENOENT", "{other}/secret", '"files": {"read"'),
+    ("writing to a file that is read-only", ["sh", "-c", "echo x >{shown}/file"], "file", "EROFS", "{shown}/file", '"files": {"write"'),
+    ("writing through a link to what is read-only", ["sh", "-c", "echo x >to-shown"], "file", "EROFS", "{shown}/file", '"files": {"write"'),
+    ("making a file through a link", ["sh", "-c", "echo x >to-new"], "file", "EROFS", "{shown}/new", '"files": {"write"'),
+    ("chmod", ["chmod", "600", "{shown}/file"], "file", "EROFS", "{shown}/file", '"files": {"write"'),
+    ("chmod of what is open", python("os.fchmod(os.open('{shown}/file', os.O_RDONLY), 0o600)"), "file", "EROFS", "{shown}/file", '"files": {"write"'),
+    ("touch", ["touch", "{shown}/file"], "file", "EROFS", "{shown}/file", '"files": {"write"'),
+    ("times of what is open", python("os.utime(os.open('{shown}/file', os.O_RDONLY))"), "file", "EROFS", "{shown}/file", '"files": {"write"'),
+    ("a link to be made", ["ln", "-s", "x", "{shown}/link"], "file", "EROFS", "{shown}/link", '"files": {"write"'),
+    ("a directory to be made", ["mkdir", "{shown}/new"], "file", "EROFS", "{shown}/new", '"files": {"write"'),
+    ("a directory to be made where nothing is shown", ["mkdir", "{other}/new"], "file", "ENOENT", "{other}/new", '"files": {"write"'),
+    ("something to be removed where nothing is shown", python("os.unlink('{other}/secret')"), "file", "ENOENT", "{other}/secret", '"files": {"write": ["{other}"]'),
+    ("something to be removed that is read-only", ["rm", "{shown}/file"], "file", "EROFS", "{shown}/file", '"files": {"write": ["{shown}"]'),
+    ("something to be moved onto what is read-only", python("os.rename('{shown}/second', '{shown}/file')"), "file", "EROFS", "{shown}/file",
+     '"files": {"write": ["{shown}"]'),
+    ("a socket bound in a directory that is read-only", python("socket.socket(socket.AF_UNIX).bind('{shown}/s')"), "file", "EROFS", "{shown}/s", '"files": {"write"'),
+    ("a datagram to the loopback", python(UDP + ".sendto(b'x', ('127.0.0.1', 9))"), "connect", "ENETUNREACH", "127.0.0.1:9", '"network": "loopback"'),
+    ("a datagram to the loopback, IPv6", python("socket.socket(socket.AF_INET6, socket.SOCK_DGRAM).sendto(b'x', ('::1', 9))"),
+     "connect", "ENETUNREACH", "[0000:0000:0000:0000:0000:0000:0000:0001]:9", '"network": "loopback"'),
+    ("a full /tmp", ["dd", "if=/dev/zero", "of=/tmp/x", "bs=1M", "count=65"], "space", "ENOSPC", "/tmp", '"limits": {"tmp_size": "128M"}'),
+    ("a full /tmp that was tidied up", ["sh", "-c", "dd if=/dev/zero of=/tmp/x bs=1M count=65; r=$?; rm /tmp/x; exit $r"], "space", "ENOSPC", "/tmp",
+     '"limits": {"tmp_size": "128M"}'),
+    ("a full /dev/shm", ["dd", "if=/dev/zero", "of=/dev/shm/x", "bs=1M", "count=65"], "space", "ENOSPC", "/dev/shm", '"limits": {"tmp_size": "128M"}'),
+    ("a protected name", ["mkdir", ".vscode"], "protected", "EPERM", "{work}/.vscode", '"files": {"protect": ['),
+    ("a system call", python("import ctypes\nl = ctypes.CDLL(None, use_errno=True)\nos._exit(l.syscall(250, 0, -3, 0) == -1 and ctypes.get_errno() == 1)"),
+     "syscall", "EPERM", "keyctl", '"syscalls": {"allow": ["keyctl"]}'),
+]  # fmt: skip
+
+
+def add_rows(user):
+    for name, command, kind, errno, what, line in ROWS:
+
+        def row(command=command, kind=kind, errno=errno, what=what, line=line):
+            place = Place(user)
+            words = [word.replace("{other}", str(place.other)).replace("{shown}", str(place.shown)) for word in command]
+            wanted = what.replace("{other}", str(place.other)).replace("{shown}", str(place.shown)).replace("{work}", str(place.work))
+            first = run(place.policy, words, place.work, user)
+            check(first.report["code"] not in (0, None), lambda: f"it worked at first: {first.brief()}")
+            found = [d for d in first.report["denials"] if d["kind"] == kind and d["what"] == wanted]
+            check(found, lambda: f"{kind} {wanted} is not in {first.report['denials']}")
+            equal(found[0]["errno"], errno, "the errno")
+            start = line.replace("{other}", str(place.other)).replace("{shown}", str(place.shown))
+            check(found[0]["policy"].startswith(start), lambda: f"the line is {found[0]['policy']}")
+            policy = place.policy
+            for denial in first.report["denials"]:
+                check(denial["policy"] and denial["allow"], lambda: f"nothing allows {denial}")
+                policy = merged(policy, json.loads("{" + denial["policy"] + "}"))
+            second = run(policy, words, place.work, user)
+            equal(second.report["code"], 0, f"the code under {policy} ({second.brief()})")
+            equal([d for d in second.report["denials"] if d["kind"] == kind], [], f"denials under {policy}")
+
+        harness.add(f"{name} is refused with the line that allows it, as {'user' if user else 'root'}", row)
+
+
+for _user in [False, True] if harness.ROOT else [False]:
+    add_rows(_user)
+
+
+@for_people("many that are alike are one, with the line that allows all of them")
+def many(user):
+    place = Place(user)
+    for number in range(40):
+        (place.other / f"f{number}").write_text("x\n")
+    script = f"for i in $(seq 0 39); do cat {place.other}/f$i; touch {place.shown}/n$i; done; exit 3"
+    result = run(place.policy, ["sh", "-c", script], place.work, user)
+    found = {(d["what"], d["errno"]): d for d in result.report["denials"] if d["kind"] == "file"}
+    equal(set(found), {(f"{place.other}/*", "ENOENT"), (f"{place.shown}/*", "EROFS")}, "the denials")
+    equal([d["count"] for d in found.values()][0] >= 40, True, "how often")
+    equal(found[f"{place.other}/*", "ENOENT"]["policy"], f'"files": {{"read": ["{place.other}"]}}', "the line")
+    equal(found[f"{place.shown}/*", "EROFS"]["policy"], f'"files": {{"write": ["{place.shown}"]}}', "the line")
+    equal(result.report["warnings"], [], "warnings")
+    ports = "for p in range(1, 60):\n    try: socket.socket().connect(('10.1.1.1', p))\n    except OSError: pass"
+    result = run(place.policy, python(ports), place.work, user)
+    equal([(d["kind"], d["what"], d["count"], d["policy"]) for d in result.report["denials"]], [("connect", "10.1.1.1:*", 59, '"network": "host"')], "addresses")
+    # Few are told one by one.
+    result = run(place.policy, ["sh", "-c", f"cat {place.other}/f1 {place.other}/f2"], place.work, user)
+    equal(sorted(d["what"] for d in result.report["denials"]), [f"{place.other}/f1", f"{place.other}/f2"], "two of them")
+
+
+@for_people("what is not there on the host either, and what works, is not told; nor does it crowd out what is refused")
+def quiet(user):
+    place = Place(user)
+    script = ("i=0; while [ $i -lt 300 ]; do i=$((i+1)); [ -e /usr/lib/nothing$i ]; [ -e nothing$i ]; rm -f /usr/share/nothing$i; done; "
+              f"ln -s nowhere dangling; ls -l dangling >/dev/null; [ -L dangling ]; cat {place.other}/secret")  # fmt: skip
+    result = run(place.policy, ["sh", "-c", script], place.work, user)
+    equal([d["what"] for d in result.report["denials"] if not d["what"].startswith("/etc/")], [f"{place.other}/secret"], "the denials")
+    equal(result.report["warnings"], [], "warnings")
+    result = run(place.policy, [PYTHON, "-c", "import json, socket, ssl, asyncio; print(1)"], place.work, user)
+    equal([d for d in result.report["denials"] if d["kind"] == "file" and d["what"].startswith(("/usr", str(place.top)))], [], "denials of a program that works")
+
+
+@for_people("addresses that cannot be bound are told; a port below 1024 is allowed by nothing")
+def bound(user):
+    place = Place(user)
+    policy = {**place.policy, "network": "loopback"}
+    script = "for a in (('10.1.2.3', 8000), ('127.0.0.1', 80)):\n    try: socket.socket().bind(a)\n    except OSError: pass\nsocket.socket().bind(('127.0.0.1', 8080))"
+    result = run(policy, python(script), place.work, user)
+    equal(result.report["code"], 0, result.brief())
+    equal([(d["kind"], d["what"], d["errno"], d["policy"]) for d in result.report["denials"]],
+          [("bind", "10.1.2.3:8000", "EADDRNOTAVAIL", '"network": "host"'), ("bind", "127.0.0.1:80", "EACCES", "")], "the denials")  # fmt: skip
+
+
+@for_people("a tmpfs of the policy's own that is full is told with its own size")
+def own_tmpfs(user):
+    place = Place(user)
+    policy = merged(place.policy, {"files": {"tmpfs": [{"path": "/scratch", "size": "1M"}]}})
+    result = run(policy, ["dd", "if=/dev/zero", "of=/scratch/x", "bs=100K", "count=20"], place.work, user)
+    equal([(d["what"], d["policy"]) for d in result.report["denials"] if d["kind"] == "space"],
+          [("/scratch", '"files": {"tmpfs": [{"path": "/scratch", "size": "2M"}]}')], "the denial")  # fmt: skip
+
+
+@for_people("--explain changes nothing of what works: modes, links, sockets, times, attributes")
+def unchanged(user):
+    place = Place(user)
+    script = """
+import array, stat
+os.umask(0)
+open('a', 'w').close(); os.chmod('a', 0o641); print(oct(os.stat('a').st_mode))
+os.fchmod(os.open('a', os.O_RDONLY), 0o600); print(oct(os.stat('a').st_mode))
+os.utime('a', (1, 2)); print(os.stat('a').st_mtime)
+os.symlink('a', 'l'); os.utime('l', (3, 4), follow_symlinks=False); print(os.lstat('l').st_mtime, os.stat('l').st_mtime)
+os.link('a', 'h'); os.mkdir('d'); os.rmdir('d'); os.mkfifo('f'); os.rename('h', 'i'); os.unlink('i')
+print(sorted(os.listdir('.')))
+try: os.chmod('a', 0o4755)
+except OSError as e: print(e.errno)
+s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen(); c = socket.create_connection(s.getsockname()); print(len(s.accept()))
+u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); u.bind(('127.0.0.1', 0)); u.sendto(b'hello', u.getsockname()); print(u.recv(9))
+a, b = socket.socketpair(); a.send(b'x'); a.sendall(b'y'); print(b.recv(9))
+x = socket.socket(socket.AF_UNIX); x.bind('sock'); print(stat.S_ISSOCK(os.stat('sock').st_mode))
+"""
+    wanted = None
+    for policy in ({**place.policy, "network": "loopback"}, {"files": {"write": [str(place.work)]}, "network": "loopback"}):
+        for explain in (False, True):
+            for name in os.listdir(place.work):
+                if not name.startswith("to-"):
+                    os.unlink(place.work / name)
+            result = run(policy, python(script), place.work, user, explain)
+            equal(result.report["code"], 0, result.brief())
+            wanted = wanted or result.stdout
+            equal(result.stdout, wanted, f"what it prints, explain {explain}, {policy}")
+
+
+@case("no set-id bit is set whoever looks at the call")
+def set_id():
+    script = """
+import ctypes
+os.umask(0)
+l = ctypes.CDLL(None, use_errno=True)
+open('p', 'w').close()
+for name, make in (('open', lambda: os.close(os.open('o', os.O_CREAT | os.O_WRONLY, 0o4755))), ('chmod', lambda: os.chmod('p', 0o2755)),
+                   ('nameless', lambda: l.linkat(-100, b'/proc/self/fd/%d' % os.open('.', os.O_TMPFILE | os.O_WRONLY, 0o4755), -100, b'n', 0x400)),
+                   ('openat2', lambda: l.syscall(437, -100, b'q', (ctypes.c_uint64 * 3)(os.O_CREAT | os.O_WRONLY, 0o4755, 0), 24)),
+                   ('creat', lambda: l.syscall(85, b'c', 0o4755)), ('mknod', lambda: l.mknod(b'm', 0o104755, 0))):
+    try: make()
+    except OSError: pass
+fd = os.open('.', os.O_TMPFILE | os.O_WRONLY, 0o640); print(oct(os.fstat(fd).st_mode))
+"""
+    for options in (["--workspace"], ["--write"]):
+        for explain in ([], ["--explain"]):
+            directory = SCRATCH.directory()
+            result = harness.callbox(["run", *explain, *options, str(directory), "--cwd", str(directory), "--", *python(script)], binary=CALLBOX, cwd="/")
+            check(b"0o100640" in result.out, lambda: f"a file without a name and with a plain mode: {result.brief()}")
+            for entry in directory.iterdir():
+                check(not entry.lstat().st_mode & (stat.S_ISUID | stat.S_ISGID), lambda: f"{options} {explain}: {entry.name} has mode {entry.lstat().st_mode:o}")
+
+
+if __name__ == "__main__":
+    sys.exit(harness.main(after=SCRATCH.remove))
