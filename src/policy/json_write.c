@@ -26,7 +26,7 @@ static int write_escape(struct buffer *to, unsigned char c)
 
         for (size_t i = 0; i < ARRAY_SIZE(brief); i++)
                 if ((unsigned char)brief[i].c == c)
-                        return buffer_printf(to, "\\%c", brief[i].letter);
+                        return buffer_add(to, (char[]){ '\\', brief[i].letter }, 2);
         return buffer_printf(to, "\\u%04x", c);
 }
 

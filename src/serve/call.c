@@ -32,7 +32,6 @@ static struct serve_call *call_new(struct serve_request *request, struct tool *t
         call->request = request;
         call->tool = tool_ref(tool);
         call->arguments = arguments ? json_incref(arguments) : json_object();
-        call->text = call->arguments ? json_write(call->arguments, 0) : NULL;
         call->capabilities = json_incref(request->capabilities);
         call->modern = request->modern;
         call->began = time_now();
@@ -72,7 +71,6 @@ void serve_call_free(struct serve_call *call)
         questions_clear(&call->asked);
         tool_unref(call->tool);
         json_decref(call->arguments);
-        free(call->text);
         json_decref(call->capabilities);
         json_decref(call->answers);
         json_decref(call->state);
@@ -298,8 +296,8 @@ int serve_call_start(struct serve_call *call, struct rpc_failure *failure)
         keep_output(call, &spec);
         if (call->progress.token || call->task || call->progress.level != LEVEL_NONE)
                 spec.result_mode = CBX_RESULT_EVENTS;
-        r = cbx_toolbox_start(call->serve->toolbox, call->tool->name, call->text, &spec,
-                              &call->call, &error);
+        r = toolbox_start(call->serve->toolbox, call->tool->name, call->arguments, &spec,
+                          &call->call, &error);
         if (r < 0)
                 return rpc_fail(failure, RPC_INTERNAL_ERROR, "%s: %s", call->tool->name,
                                 error.text);
@@ -313,8 +311,8 @@ static bool may_be_asked(const struct serve_call *call)
 {
         _cleanup_json_ json_t *arguments = NULL, *refusal = NULL;
 
-        return arguments_read(call->tool, call->text, strlen(call->text), &arguments, &refusal) ==
-                       0 &&
+        return call->tool->ask.asks &&
+               arguments_check(call->tool, call->arguments, &arguments, &refusal) == 0 &&
                tool_asks(call->tool, arguments);
 }
 
@@ -398,7 +396,7 @@ int serve_call(struct serve_request *request, json_t **ret_result, struct rpc_fa
                 return r;
         }
         call = call_new(request, tool);
-        if (!call || !call->text || !call->client)
+        if (!call || !call->arguments || !call->client)
                 r = -ENOMEM;
         else if (call->modern && tool->task == TOOL_TASK_REQUIRED && !task_is_wanted(call))
                 r = refuse_tasks(failure);

@@ -12,7 +12,6 @@
 #define SESSIONS 1024
 #define BODY (1 * MIB)
 #define ACCEPT_AT_ONCE 16 /* connections; others want their turn as well */
-#define LATE_MS 100       /* for a long message to wait, at most, for others */
 #define PAUSE_MS 50       /* when there are no descriptors left */
 #define TICK_SECONDS 60
 #define FAREWELL_MS 200 /* for answers to go out at the end */
@@ -21,7 +20,8 @@
 
 static bool waits_for_answer(const struct http_connection *connection)
 {
-        return connection->state == HTTP_QUEUED || connection->state == HTTP_BUSY;
+        return connection->state == HTTP_QUEUED || connection->state == HTTP_READING ||
+               connection->state == HTTP_BUSY;
 }
 
 /* Where there is no room: clients that have never asked anything go first, then whoever has asked
@@ -82,43 +82,6 @@ static void on_acceptable(evutil_socket_t listener, short what, void *context)
                 }
                 (void)connection_new(http, fd);
         }
-}
-
-/* ---- Long messages ---- */
-
-static void take_turn(struct serve_http *http)
-{
-        struct timeval late = { .tv_usec = LATE_MS * 1000 };
-        struct http_connection *connection = TAILQ_FIRST(&http->queue);
-
-        if (!connection)
-                return;
-        TAILQ_REMOVE(&http->queue, connection, queued);
-        connection->state = HTTP_BUSY;
-        endpoint_take(connection);
-        if (TAILQ_EMPTY(&http->queue)) {
-                (void)event_del(http->late);
-                return;
-        }
-        event_active(http->turn, EV_TIMEOUT, 0);
-        (void)event_add(http->late, &late);
-}
-
-static void on_turn(evutil_socket_t fd, short what, void *context)
-{
-        (void)fd, (void)what;
-        take_turn(context);
-}
-
-void http_queue(struct http_connection *connection)
-{
-        struct timeval late = { .tv_usec = LATE_MS * 1000 };
-        struct serve_http *http = connection->http;
-
-        TAILQ_INSERT_TAIL(&http->queue, connection, queued);
-        event_active(http->turn, EV_TIMEOUT, 0);
-        if (!event_pending(http->late, EV_TIMEOUT, NULL))
-                (void)event_add(http->late, &late);
 }
 
 static void on_tick(evutil_socket_t fd, short what, void *context)
@@ -231,13 +194,9 @@ static int open_events(struct serve_http *http)
         http->acceptable =
                 event_new(http->base, http->listener, EV_READ | EV_PERSIST, on_acceptable, http);
         http->pause = evtimer_new(http->base, on_pause_over, http);
-        http->turn = evtimer_new(http->base, on_turn, http);
-        http->late = evtimer_new(http->base, on_turn, http);
         http->tick = event_new(http->base, -1, EV_PERSIST, on_tick, http);
-        if (!http->acceptable || !http->pause || !http->turn || !http->late || !http->tick)
+        if (!http->acceptable || !http->pause || !http->tick)
                 return -ENOMEM;
-        /* Behind everything else, where the base has such a place. */
-        (void)event_priority_set(http->turn, event_base_get_npriorities(http->base) - 1);
         return event_add(http->acceptable, NULL) < 0 || event_add(http->tick, &tick) < 0 ? -ENOMEM
                                                                                          : 0;
 }
@@ -262,9 +221,11 @@ int serve_http_open(struct serve *serve, struct event_base *base,
                 r = open_listener(http, options, error);
         if (r == 0)
                 r = open_events(http);
+        if (r == 0)
+                r = reader_open(http);
         if (r < 0) {
                 serve_http_close(http);
-                return r == -ENOMEM ? error_oom(error) : r;
+                return r == -ENOMEM || r == -EAGAIN ? error_oom(error) : r;
         }
         *ret_http = http;
         return 0;
@@ -305,8 +266,7 @@ static void say_farewell(struct serve_http *http)
 
 static void close_events(struct serve_http *http)
 {
-        struct event *events[] = { http->acceptable, http->pause, http->turn, http->late,
-                                   http->tick };
+        struct event *events[] = { http->acceptable, http->pause, http->tick };
 
         for (size_t i = 0; i < ARRAY_SIZE(events); i++)
                 if (events[i])
@@ -325,6 +285,7 @@ struct serve_http *serve_http_close(struct serve_http *http)
         say_farewell(http);
         while (!TAILQ_EMPTY(&http->connections))
                 connection_free(TAILQ_FIRST(&http->connections));
+        http->reader = reader_close(http->reader);
         list_free(http->hosts);
         list_free(http->origins);
         if (http->token)

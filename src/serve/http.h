@@ -5,6 +5,7 @@
  *   http.c             the listener, its connections, their number and their deadlines
  *   http_connection.c  one connection: head, body, answer, and again
  *   http_parse.c       heads and chunks
+ *   http_reader.c      long messages, read by a thread
  *   http_access.c      who may ask: Host, Origin, token
  *   http_check.c       2026-07-28: do the headers say what the body says
  *   http_endpoint.c    POST, GET and DELETE of /mcp: from a body to the dispatcher and back

@@ -291,7 +291,7 @@ static bool take_body(struct http_connection *connection, struct evbuffer *in)
         }
         if (connection->body.length > LONG_BODY) {
                 wait_for(connection, HTTP_QUEUED, 0);
-                http_queue(connection);
+                reader_queue(connection);
                 return false;
         }
         wait_for(connection, HTTP_BUSY, 0);
@@ -422,8 +422,7 @@ void connection_free(struct http_connection *connection)
         struct serve_http *http = connection->http;
 
         endpoint_leave(connection);
-        if (connection->state == HTTP_QUEUED)
-                TAILQ_REMOVE(&http->queue, connection, queued);
+        reader_forget(connection);
         TAILQ_REMOVE(&http->connections, connection, link);
         http->n_connections--;
         connection_forget_body(connection);

@@ -14,8 +14,9 @@
 #include "serve/record.h"
 #include "tool/toolbox.h"
 
-/* Values of one message: reading more would take longer than others should wait. */
-#define VALUES_MAX 100000
+/* Values of one message: to check more, and to free them, would take longer than others should
+ * wait. */
+#define VALUES_MAX 20000
 
 /* ---- Admission: from the head alone ---- */
 
@@ -249,39 +250,56 @@ static int check(struct http_connection *connection, struct rpc_message *message
         return http_check_mirror(&connection->head, message, tool, failure);
 }
 
-static void take_message(struct http_connection *connection)
+void endpoint_read(const struct buffer *body, struct endpoint_message *ret)
 {
-        _cleanup_failure_ struct rpc_failure failure = { 0 };
-        _cleanup_rpc_message_ struct rpc_message message = { 0 };
-        struct buffer *body = &connection->body;
-        struct serve_request *request;
-        int r;
+        ret->error = has_too_many_values(body)
+                             ? -E2BIG
+                             : rpc_read(body->data ? body->data : "", body->length, &ret->message,
+                                        &ret->failure);
+}
 
-        if (has_too_many_values(body)) {
-                connection_refuse(connection, 413, "", "the message has too many values");
-                return;
-        }
-        r = rpc_read(body->data ? body->data : "", body->length, &message, &failure);
-        connection_forget_body(connection);
+void endpoint_message_clear(struct endpoint_message *message)
+{
+        rpc_message_clear(&message->message);
+        rpc_failure_clear(&message->failure);
+}
+
+void endpoint_take_read(struct http_connection *connection, struct endpoint_message *read)
+{
+        struct serve_request *request;
+        int r = read->error;
+
         connection->head.length = 0;
         if (r == 0)
-                r = check(connection, &message, &failure);
+                r = check(connection, &read->message, &read->failure);
         if (r == 0)
-                r = choose_peer(connection, &message, &failure);
-        if (r == -ENOMEM)
+                r = choose_peer(connection, &read->message, &read->failure);
+        if (r == -E2BIG)
+                connection_refuse(connection, 413, "", "the message has too many values");
+        else if (r == -ENOMEM)
                 connection_refuse(connection, 503, "", "there is no room for another client");
         else if (r < 0)
-                fail(connection, &message, &failure);
+                fail(connection, &read->message, &read->failure);
         if (r < 0)
                 return;
         connection->reply = (struct serve_reply){ .send = reply_send, .finish = reply_finish };
         request = serve_receive(connection->peer ? connection->peer : connection->session->peer,
-                                &message, &connection->reply);
+                                &read->message, &connection->reply);
         if (!request)
                 return;
         connection->request = request;
         if (connection->accepts_sse && !connection->sse)
                 connection_sse_begin(connection, "");
+}
+
+static void take_message(struct http_connection *connection)
+{
+        struct endpoint_message read = { 0 };
+
+        endpoint_read(&connection->body, &read);
+        connection_forget_body(connection);
+        endpoint_take_read(connection, &read);
+        endpoint_message_clear(&read);
 }
 
 /* ---- Sessions ---- */

@@ -16,13 +16,14 @@
 
 /* What a connection waits for. */
 enum http_state {
-        HTTP_HEAD,   /* for its client: a request */
-        HTTP_BODY,   /* for its client: the rest of one */
-        HTTP_QUEUED, /* for its turn to be read */
-        HTTP_BUSY,   /* for the dispatcher */
-        HTTP_STREAM, /* for nothing: it is the way of a session's notifications */
-        HTTP_FLUSH,  /* for its client to take the answer */
-        HTTP_LINGER, /* for its client to have heard that it is refused */
+        HTTP_HEAD,    /* for its client: a request */
+        HTTP_BODY,    /* for its client: the rest of one */
+        HTTP_QUEUED,  /* for its turn to be read */
+        HTTP_READING, /* for what is read of it */
+        HTTP_BUSY,    /* for the dispatcher */
+        HTTP_STREAM,  /* for nothing: it is the way of a session's notifications */
+        HTTP_FLUSH,   /* for its client to take the answer */
+        HTTP_LINGER,  /* for its client to have heard that it is refused */
 };
 
 struct http_connection {
@@ -72,7 +73,8 @@ struct serve_http {
         size_t body_max;
         int listener;
         unsigned port;
-        struct event *acceptable, *pause, *turn, *late, *tick;
+        struct event *acceptable, *pause, *tick;
+        struct http_reader *reader;
         struct http_connections connections, queue;
         unsigned n_connections, connections_max;
         TAILQ_HEAD(, http_session) sessions;
@@ -82,9 +84,14 @@ struct serve_http {
         uint64_t accepted, evicted, statuses[HTTP_STATUSES];
 };
 
-/* ---- http.c ---- */
+/* ---- http_reader.c ---- */
 
-void http_queue(struct http_connection *connection);
+int reader_open(struct serve_http *http);
+struct http_reader *reader_close(struct http_reader *reader);
+/* Its body is long: it is read when it is its turn. */
+void reader_queue(struct http_connection *connection);
+/* It goes away, whether it waits for that or not. */
+void reader_forget(struct http_connection *connection);
 
 /* ---- http_connection.c ---- */
 
@@ -128,6 +135,15 @@ int http_check_mirror(const struct http_head *head, const struct rpc_message *me
 int endpoint_admit(struct http_connection *connection);
 /* The request is whole. */
 void endpoint_take(struct http_connection *connection);
+/* The same in two steps, for a long one: the first has no effect on anything else. */
+struct endpoint_message {
+        struct rpc_message message;
+        struct rpc_failure failure;
+        int error; /* 0, -EINVAL with a failure, -E2BIG, -ENOMEM */
+};
+void endpoint_read(const struct buffer *body, struct endpoint_message *ret);
+void endpoint_take_read(struct http_connection *connection, struct endpoint_message *message);
+void endpoint_message_clear(struct endpoint_message *message);
 /* The client is gone: end or detach what it waits for. */
 void endpoint_leave(struct http_connection *connection);
 

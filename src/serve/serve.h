@@ -6,7 +6,8 @@
  *            ├──────▶ rpc ─▶ peer ─▶ request ┤
  *   http*.c ─┘  bodies                       └─ tools/call ─▶ cbx_toolbox_start ─▶ box
  *
- * One thread, one event_base. A transport reads bytes, makes a message of them (rpc.h), and hands
+ * One thread, one event_base; long bodies of HTTP alone are parsed by a second thread, which touches
+ * nothing else (http_reader.c). A transport reads bytes, makes a message of them (rpc.h), and hands
  * it to the peer that it came from together with a reply: the way back for everything that belongs
  * to that one request. Calls are events of the same base: nothing here ever waits.
  *

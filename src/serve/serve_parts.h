@@ -149,7 +149,6 @@ struct serve_call {
         struct serve_task *task;       /* ... or whose; one of them is NULL */
         struct tool *tool;
         json_t *arguments; /* as they came; an object */
-        char *text;        /* the same */
         json_t *capabilities;
         bool modern;
         json_t *answers, *state; /* for the tool: what it asked for; NULL: it did not */

@@ -63,16 +63,14 @@ json_t *tool_refusal_of_all(const char *before, const struct tool_mistakes *mist
         return tool_refusal(before, &found);
 }
 
-int arguments_read(const struct tool *tool, const char *text, size_t length, json_t **ret_arguments,
-                   json_t **ret_refusal)
+/* Takes the arguments; `r` and the error say whether they could be read. */
+static int fill_and_check(const struct tool *tool, json_t *given, int r, cbx_error *problem,
+                          json_t **ret_arguments, json_t **ret_refusal)
 {
         _cleanup_schema_mistakes_ struct schema_mistakes mistakes = SCHEMA_MISTAKES_INIT;
-        _cleanup_json_ json_t *arguments = NULL;
-        cbx_error error = CBX_ERROR_INIT;
-        int r;
+        _cleanup_json_ json_t *arguments = given;
+        cbx_error error = *problem;
 
-        r = json_parse(text, length, "the text", TOOL_ARGUMENTS_MAX, JSON_PARSE_NUL, &error,
-                       &arguments);
         if (r == 0 && !json_is_object(arguments))
                 r = error_set(&error, -EINVAL, "", "must be an object, not %s",
                               json_type_str(arguments));
@@ -96,4 +94,25 @@ int arguments_read(const struct tool *tool, const char *text, size_t length, jso
                 *ret_refusal = tool_refusal_of(TOOL_BAD_ARGUMENTS, &error);
         }
         return *ret_refusal ? -EINVAL : -ENOMEM;
+}
+
+int arguments_read(const struct tool *tool, const char *text, size_t length, json_t **ret_arguments,
+                   json_t **ret_refusal)
+{
+        cbx_error error = CBX_ERROR_INIT;
+        json_t *arguments = NULL;
+        int r = json_parse(text, length, "the text", TOOL_ARGUMENTS_MAX, JSON_PARSE_NUL, &error,
+                           &arguments);
+
+        return fill_and_check(tool, arguments, r, &error, ret_arguments, ret_refusal);
+}
+
+int arguments_check(const struct tool *tool, json_t *given, json_t **ret_arguments,
+                    json_t **ret_refusal)
+{
+        json_t *arguments = tool->defaults ? json_deep_copy(given) : json_incref(given);
+        cbx_error error = CBX_ERROR_INIT;
+
+        return fill_and_check(tool, arguments, arguments ? 0 : -ENOMEM, &error, ret_arguments,
+                              ret_refusal);
 }

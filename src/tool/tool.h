@@ -190,6 +190,9 @@ json_t *tool_refusal_of_all(const char *before, const struct tool_mistakes *mist
 /* Parse, fill in and check. -EINVAL comes with a refusal. */
 int arguments_read(const struct tool *tool, const char *text, size_t length, json_t **ret_arguments,
                    json_t **ret_refusal);
+/* The same of arguments that were parsed before, which stay as they are. */
+int arguments_check(const struct tool *tool, json_t *given, json_t **ret_arguments,
+                    json_t **ret_refusal);
 
 /* What a finished call has come to: the "tool" member of its report (outcome.c). The parts of a
  * function's result are noted in the report. `raw`: it is not read, only its parts are wanted. */

@@ -60,6 +60,10 @@ struct cbx_toolbox {
 /* ---- Under the lock ---- */
 
 struct tool *toolbox_find(const cbx_toolbox *toolbox, const char *name);
+
+/* As cbx_toolbox_start, for one who has parsed the arguments already (toolbox_call.c). */
+int toolbox_start(cbx_toolbox *toolbox, const char *name, json_t *arguments, const cbx_spec *given,
+                  cbx_call **ret_call, cbx_error *error);
 /* Put a tool in, taking the reference; `event` false: nobody is to be told. */
 int toolbox_put(cbx_toolbox *toolbox, struct tool *tool, cbx_error *error);
 /* Take it out; false: there is none. */

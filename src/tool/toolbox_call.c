@@ -425,8 +425,9 @@ static struct tool *find(cbx_toolbox *toolbox, const char *name)
         return tool;
 }
 
-int cbx_toolbox_start(cbx_toolbox *toolbox, const char *name, const char *arguments,
-                      const cbx_spec *given, cbx_call **ret_call, cbx_error *error)
+/* The arguments are text, or where that is NULL a value. */
+static int start_named(cbx_toolbox *toolbox, const char *name, const char *text, json_t *value,
+                       const cbx_spec *given, cbx_call **ret_call, cbx_error *error)
 {
         _cleanup_(request_clear) struct request request = { .input = BUFFER_INIT };
         _cleanup_tool_ struct tool *tool = NULL;
@@ -444,9 +445,8 @@ int cbx_toolbox_start(cbx_toolbox *toolbox, const char *name, const char *argume
                 return r;
         if (!tool)
                 return refuse_unknown(toolbox, name, spec.id, ret_call, error);
-        if (!arguments)
-                arguments = "{}";
-        r = arguments_read(tool, arguments, strlen(arguments), &request.arguments, &refusal);
+        r = text ? arguments_read(tool, text, strlen(text), &request.arguments, &refusal)
+                 : arguments_check(tool, value, &request.arguments, &refusal);
         if (r == 0 && !tool_asks(tool, request.arguments))
                 spec.approved = 0; /* there was nothing to approve, so nothing is widened */
         else if (r == 0 && !spec.approved)
@@ -461,6 +461,19 @@ int cbx_toolbox_start(cbx_toolbox *toolbox, const char *name, const char *argume
         if (refusal)
                 return refuse(tool->policy, tool->name, spec.id, refusal, ret_call, error);
         return r < 0 ? error_oom(error) : start(toolbox, tool, &request, &spec, ret_call, error);
+}
+
+int cbx_toolbox_start(cbx_toolbox *toolbox, const char *name, const char *arguments,
+                      const cbx_spec *given, cbx_call **ret_call, cbx_error *error)
+{
+        return start_named(toolbox, name, arguments ? arguments : "{}", NULL, given, ret_call,
+                           error);
+}
+
+int toolbox_start(cbx_toolbox *toolbox, const char *name, json_t *arguments, const cbx_spec *given,
+                  cbx_call **ret_call, cbx_error *error)
+{
+        return start_named(toolbox, name, NULL, arguments, given, ret_call, error);
 }
 
 int cbx_toolbox_call(cbx_toolbox *toolbox, const char *name, const char *arguments,
