@@ -63,8 +63,9 @@ test-frameworks: ## the drop-ins in the packages that pip installs; needs a netw
 	@$(PYTHON) tests/frameworks/run --build $(BUILD)
 
 .PHONY: test-mcp
-test-mcp: ## have the official suite, the Inspector and SDKs judge `callbox mcp`; installs Node packages into build/mcp, no part of `make test`
+test-mcp: ## have the official suite, the Inspector, SDKs and promtool judge `callbox mcp`, and wrap servers of the registry; installs Node packages into build/mcp, no part of `make test`
 	@command -v npm >/dev/null || scripts/install-deps --mcp
+	@command -v promtool >/dev/null || scripts/install-deps --metrics
 	@$(MAKE) all
 	@$(PYTHON) tests/mcp/run --build $(BUILD)
 
