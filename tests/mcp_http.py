@@ -37,6 +37,7 @@ TEXT = {"type": "string"}
 TOOLS = [
     manifest("echo", ["printf", "%s", {"value": "{text}", "dash": True}], {"text": TEXT}),
     manifest("true", ["true"]),
+    manifest("later", ["sh", "-c", "sleep 1; printf %s \"$0\"", {"value": "{text}", "dash": True}], {"text": TEXT}),
     manifest("fail", ["sh", "-c", "echo why >&2; exit 3"]),
     manifest("refused", ["cat", "/srv/nothing"]),
     manifest("sleep", ["sh", "-c", "sleep 1000; : \"$0\"", {"value": "{mark}", "dash": True}], {"mark": TEXT}),
@@ -125,7 +126,7 @@ class Answer:
         self.text = self.raw.decode()
         self.events = []
         if self.type == "text/event-stream":
-            self.events = [json.loads(line[6:]) for line in self.text.split("\n") if line.startswith("data: ")]
+            self.events = [json.loads(line[6:]) for line in self.text.split("\n") if line.startswith("data: ") and line[6:]]
             self.message = self.events[-1] if self.events else None
         else:
             self.message = json.loads(self.text) if self.type == "application/json" and self.text else None

@@ -286,6 +286,84 @@ def legacy_leaves():
         check(wait_until(lambda: not running(mark), 5), "the call goes on after DELETE")
 
 
+def events_of(data):
+    """The events of a stream, chunked as it is: each a dictionary of its fields."""
+    body = re.sub(rb"\r\n[0-9a-f]+\r\n", b"", b"\r\n" + data.split(b"\r\n\r\n", 1)[1])
+    found = [dict(line.split(b": ", 1) if b": " in line else (line, b"") for line in event.split(b"\n") if line and not line.startswith(b":"))
+             for event in body.split(b"\n\n")]  # fmt: skip
+    return [event for event in found if b"data" in event]
+
+
+def read_until(sock, mark):
+    data = b""
+    while mark not in data:
+        piece = sock.recv(65536)
+        check(piece, f"the stream ended before {mark!r}: {data[-300:]!r}")
+        data += piece
+    return data
+
+
+@case("legacy: a stream that was lost is taken up again by the id of its last event, whether the answer is there or comes")
+def legacy_resume():
+    server = shared()
+    with server.client() as client, server.client() as stranger:
+        client.initialize()
+        stranger.initialize()
+
+        def begin(name, arguments, number):
+            with server.socket() as sock:
+                sock.sendall(mcp_http.legacy_request(server, client.session, params={"name": name, "arguments": arguments}, number=number))
+                events = events_of(read_until(sock, b"data: \n\n"))
+            equal((events[0][b"data"], events[0][b"retry"]), (b"", b"1000"), "the first event")
+            return events[0][b"id"].decode()
+
+        def resume(session, last):
+            sock = server.socket()
+            sock.sendall(head(server, "GET", Content_Type=None, Content_Length=None, Mcp_Session_Id=session, Last_Event_ID=last))
+            return sock
+
+        # One that is still to come.
+        mark = new_mark()
+        last = begin("sleep", {"mark": mark}, 101)
+        check(wait_until(lambda: running(mark), 20), "the call did not begin")
+        with resume(client.session, last) as sock, resume(stranger.session, last) as other:
+            data = read_until(sock, b":\n\n")
+            for process in running(mark):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGTERM)
+            events = events_of(data + read_until(sock, b"0\r\n\r\n"))
+            answer = json.loads(events[-1][b"data"])
+            equal((answer["id"], answer["result"]["isError"]), (101, True), "the answer")
+            check(events[-1][b"id"].decode().split("-")[0] == last.split("-")[0], f"the id {events[-1]} after {last}")
+            other.settimeout(0.2)
+            with contextlib.suppress(TimeoutError):
+                check(b'"id":101' not in other.recv(65536) + other.recv(65536), "another session has it")
+        # One that has come meanwhile; and no more than once.
+        last = begin("later", {"text": "kept"}, 102)
+        check(wait_until(lambda: check_exposition(server.metrics())["callbox_calls_running", None] == 0, 20), "the call goes on")
+        with resume(client.session, last) as sock:
+            answer = json.loads(events_of(read_until(sock, b"0\r\n\r\n"))[-1][b"data"])
+            equal((answer["id"], answer["result"]["content"][0]["text"]), (102, "kept"), "the answer")
+        with resume(client.session, last) as sock:
+            equal(read_answer(sock)[0], 200, "status of a stream for what was taken already: one like any other")
+        for nonsense in ("0-0", "x", "99999999999999999999999-1", "-1", last + "0" * 300):
+            with resume(client.session, nonsense) as sock:
+                equal(read_answer(sock)[0], 200, f"status with {nonsense[:30]!r}")
+        # Older clients would take an event without data for a message.
+        client.initialize("2025-06-18")
+        answer = client.legacy("tools/call", {"name": "echo", "arguments": {"text": "x"}}, headers={"MCP-Protocol-Version": "2025-06-18"})
+        check("id:" not in answer.text and text_of(answer) == "x", f"{answer}")
+        # More of them than are kept.
+        client.initialize()
+        lasts = [begin("later", {"text": str(number)}, number) for number in range(200, 240)]
+        check(wait_until(lambda: check_exposition(server.metrics())["callbox_calls_running", None] == 0, 20), "calls go on")
+        with resume(client.session, lasts[5]) as sock:
+            equal(json.loads(events_of(read_until(sock, b"0\r\n\r\n"))[-1][b"data"])["id"], 205, "one of those that are")
+        with resume(client.session, lasts[-1]) as sock:
+            equal(read_answer(sock)[0], 200, "status of a stream for one that is not")
+        client.request("DELETE", headers=client.legacy_headers())
+
+
 @case("legacy: one who waits is told that the session ended")
 def legacy_waits():
     server = shared()

@@ -9,6 +9,7 @@
  *   http_access.c      who may ask: Host, Origin, token
  *   http_check.c       2026-07-28: do the headers say what the body says
  *   http_endpoint.c    POST, GET and DELETE of /mcp: from a body to the dispatcher and back
+ *   http_lost.c        2025-11-25: streams that are taken up again
  *   http_metrics.c     the numbers behind /metrics, with those of record.h
  *   http_session.c     2025-11-25 and older: sessions
  *

@@ -21,6 +21,7 @@
 
 #define AHEAD_MAX (64 * KIB)    /* that is sent while a request is being answered */
 #define BACKLOG_MAX (1 * MIB)   /* that the client has not read: then notifications are dropped */
+#define RETRY_MS "1000"         /* for a client whose stream was lost to come back */
 #define LONG_BODY (8 * KIB)     /* takes longer to read than others should wait, many times over */
 #define BUFFERED_MAX (64 * MIB) /* bytes of all bodies */
 
@@ -126,7 +127,10 @@ void connection_sse_begin(struct http_connection *connection, const char *more)
         connection->sse = true;
         bufferevent_set_timeouts(connection->bev, NULL, &time);
         wait_for(connection, connection->state, COMMENT_TIME);
-        (void)connection_sse(connection, NULL, 0, true);
+        if (connection->stream && connection->events == 0)
+                (void)connection_sse(connection, "", 0, false); /* an id to come back with */
+        else
+                (void)connection_sse(connection, NULL, 0, true);
 }
 
 bool connection_sse(struct http_connection *connection, const char *text, size_t length,
@@ -134,13 +138,21 @@ bool connection_sse(struct http_connection *connection, const char *text, size_t
 {
         struct evbuffer *out = bufferevent_get_output(connection->bev);
         bool chunked = connection->head.streams;
+        char id[96] = "";
 
         if (droppable && evbuffer_get_length(out) > BACKLOG_MAX)
                 return false;
+        if (text && connection->stream) {
+                snprintf(id, sizeof(id), "id: %llu-%llu\n%s",
+                         (unsigned long long)connection->stream,
+                         (unsigned long long)connection->events,
+                         connection->events == 0 ? "retry: " RETRY_MS "\n" : "");
+                connection->events++;
+        }
         if (chunked)
-                evbuffer_add_printf(out, "%zx\r\n", text ? length + 8 : 3);
+                evbuffer_add_printf(out, "%zx\r\n", text ? strlen(id) + length + 8 : 3);
         if (text) {
-                evbuffer_add(out, "data: ", 6);
+                evbuffer_add_printf(out, "%sdata: ", id);
                 evbuffer_add(out, text, length);
                 evbuffer_add(out, "\n\n", 2);
         } else {
@@ -174,6 +186,7 @@ static void next_request(struct http_connection *connection)
         connection->chunks = (struct http_chunks){ 0 };
         connection->sought = 0;
         connection->accepts_sse = connection->sse = connection->modern = false;
+        connection->stream = connection->events = 0;
         bufferevent_set_timeouts(connection->bev, NULL, NULL);
         wait_for(connection, HTTP_HEAD, IDLE_TIME);
 }

@@ -117,6 +117,18 @@ int endpoint_admit(struct http_connection *connection)
 
 /* ---- The way back ---- */
 
+/* In the newest of the older versions a client can take up a stream that it has lost. Those before
+ * would take an event without data for a message. */
+static void begin_stream(struct http_connection *connection)
+{
+        const char *version =
+                connection->session ? serve_peer_version(connection->session->peer) : NULL;
+
+        if (version && strcmp(version, SERVE_LEGACY_VERSION) == 0)
+                connection->stream = ++connection->http->streams;
+        connection_sse_begin(connection, "");
+}
+
 static bool reply_send(struct serve_reply *reply, const char *text, size_t length)
 {
         struct http_connection *connection = (struct http_connection *)reply;
@@ -124,7 +136,7 @@ static bool reply_send(struct serve_reply *reply, const char *text, size_t lengt
         if (!connection->sse && !connection->accepts_sse)
                 return false;
         if (!connection->sse)
-                connection_sse_begin(connection, "");
+                begin_stream(connection);
         return connection_sse(connection, text, length, true);
 }
 
@@ -289,7 +301,7 @@ void endpoint_take_read(struct http_connection *connection, struct endpoint_mess
                 return;
         connection->request = request;
         if (connection->accepts_sse && !connection->sse)
-                connection_sse_begin(connection, "");
+                begin_stream(connection);
 }
 
 static void take_message(struct http_connection *connection)
@@ -329,7 +341,8 @@ static void take_session_request(struct http_connection *connection)
         } else if (!session) {
                 connection_refuse(connection, 404, "", "there is no such session");
         } else if (is_method(connection, "GET")) {
-                open_stream(connection, session);
+                if (!lost_resume(connection, session))
+                        open_stream(connection, session);
         } else {
                 session_free(session);
                 connection_answer(connection, 200, NULL, "", NULL, 0);
@@ -346,9 +359,14 @@ void endpoint_take(struct http_connection *connection)
 
 void endpoint_leave(struct http_connection *connection)
 {
-        struct http_session *session = TAKE_PTR(connection->session);
         struct serve_request *request = TAKE_PTR(connection->request);
+        struct http_session *session;
 
+        lost_leave(connection);
+        if (request && connection->stream && !connection->http->closing &&
+            lost_keep(connection, request) == 0)
+                request = NULL;
+        session = TAKE_PTR(connection->session);
         connection->peer = serve_peer_free(connection->peer); /* ends its call */
         if (!session)
                 return;

@@ -50,6 +50,9 @@ struct http_connection {
         struct serve_peer *peer; /* of this one request; NULL: the session's */
         struct http_session *session;
         struct serve_request *request;
+        uint64_t stream, events; /* a stream that can be taken up again: its number, and that of its
+                                    next event; 0: it cannot */
+        struct http_lost *lost;  /* which this one has taken up; NULL: none */
         TAILQ_ENTRY(http_connection) link, queued;
 };
 
@@ -62,6 +65,7 @@ struct http_session {
         struct http_connection *stream; /* GET; NULL: there is none */
         unsigned requests;              /* connections that wait for an answer of it */
         uint64_t used;                  /* when it was last spoken to */
+        TAILQ_HEAD(, http_lost) lost;   /* streams that may be taken up again */
         TAILQ_ENTRY(http_session) link;
 };
 
@@ -79,7 +83,9 @@ struct serve_http {
         unsigned n_connections, connections_max;
         TAILQ_HEAD(, http_session) sessions;
         unsigned n_sessions, sessions_max;
-        size_t buffered; /* bytes of bodies that are not whole, or wait */
+        size_t buffered;  /* bytes of bodies that are not whole, or wait */
+        size_t kept;      /* bytes of answers to streams that were lost */
+        uint64_t streams; /* numbers that were given */
         bool closing;
         uint64_t accepted, evicted, statuses[HTTP_STATUSES];
 };
@@ -146,6 +152,17 @@ void endpoint_take_read(struct http_connection *connection, struct endpoint_mess
 void endpoint_message_clear(struct endpoint_message *message);
 /* The client is gone: end or detach what it waits for. */
 void endpoint_leave(struct http_connection *connection);
+
+/* ---- http_lost.c ---- */
+
+/* The connection goes: its stream is kept for its client. On failure nothing changes. */
+int lost_keep(struct http_connection *connection, struct serve_request *request);
+/* Go on with a stream, if it is one of the session's that was lost. */
+bool lost_resume(struct http_connection *connection, struct http_session *session);
+/* A connection that had taken one up goes. */
+void lost_leave(struct http_connection *connection);
+void lost_expire(struct http_session *session, uint64_t now);
+void lost_free_all(struct http_session *session);
 
 /* ---- http_metrics.c ---- */
 

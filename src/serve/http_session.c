@@ -58,6 +58,7 @@ struct http_session *session_new(struct serve_http *http)
                 session->id[2 * i] = digits[random[i] >> 4];
                 session->id[2 * i + 1] = digits[random[i] & 15];
         }
+        TAILQ_INIT(&session->lost);
         session->http = http;
         session->used = time_now();
         session->peer = serve_peer_new(http->serve, &ops, session);
@@ -93,6 +94,7 @@ void session_free(struct http_session *session)
         TAILQ_REMOVE(&http->sessions, session, link);
         http->n_sessions--;
         serve_peer_free(session->peer);
+        lost_free_all(session);
         TAILQ_FOREACH(connection, &http->connections, link)
         {
                 bool waits = connection->state == HTTP_BUSY || connection->state == HTTP_STREAM;
@@ -117,6 +119,7 @@ void session_expire(struct serve_http *http)
 
         for (session = TAILQ_FIRST(&http->sessions); session; session = next) {
                 next = TAILQ_NEXT(session, link);
+                lost_expire(session, now);
                 if (is_idle(session) && now - session->used > SILENCE)
                         session_free(session);
         }

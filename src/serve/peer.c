@@ -75,6 +75,11 @@ bool request_send(struct serve_request *request, char *text)
         return sent;
 }
 
+void serve_request_redirect(struct serve_request *request, struct serve_reply *reply)
+{
+        request->reply = reply;
+}
+
 void serve_request_detach(struct serve_request *request)
 {
         request->reply = NULL;

@@ -6,10 +6,10 @@
  *            ├──────▶ rpc ─▶ peer ─▶ request ┤
  *   http*.c ─┘  bodies                       └─ tools/call ─▶ cbx_toolbox_start ─▶ box
  *
- * One thread, one event_base; long bodies of HTTP alone are parsed by a second thread, which touches
- * nothing else (http_reader.c). A transport reads bytes, makes a message of them (rpc.h), and hands
- * it to the peer that it came from together with a reply: the way back for everything that belongs
- * to that one request. Calls are events of the same base: nothing here ever waits.
+ * One thread, one event_base; long bodies of HTTP alone are parsed by a second thread, which
+ * touches nothing else (http_reader.c). A transport reads bytes, makes a message of them (rpc.h),
+ * and hands it to the peer that it came from together with a reply: the way back for everything
+ * that belongs to that one request. Calls are events of the same base: nothing here ever waits.
  *
  * A _peer_ is one conversation, in which ids of requests are unique and legacy state is kept:
  *
@@ -145,6 +145,8 @@ struct serve_request *serve_receive(struct serve_peer *peer, struct rpc_message 
 /* The client closed the response stream, 2026-07-28: kills the tree at once; nothing more is sent.
  * The reply is not used any more. */
 void serve_request_cancel(struct serve_request *request);
+/* The way back is another from now on. */
+void serve_request_redirect(struct serve_request *request, struct serve_reply *reply);
 /* The same in the legacy era, where it is no cancellation: the call goes on, its answer is lost. */
 void serve_request_detach(struct serve_request *request);
 
