@@ -102,7 +102,7 @@ def test_o6_stdin_is_not_the_agents():
 
 def test_denials_are_listed():
     report = run("cat /etc/shadow", explain=True)
-    assert report.denials == [Denial("file", "/etc/shadow", "ENOENT", 1, "--read /etc/shadow")]
+    assert report.denials == [Denial("file", "/etc/shadow", "ENOENT", 1, "--read /etc/shadow", '"files": {"read": ["/etc/shadow"]}')]
 
 
 def test_live_output():
