@@ -276,11 +276,21 @@ def _():
     off = "echo 0 >/proc/sys/user/max_user_namespaces && exec \"$@\""
     prefix = ("unshare", "--user", "--map-root-user", "sh", "-c", off, "sh")
     result = doctor("--json", user=True, prefix=prefix)
-    check_refused(result, "user.max_user_namespaces is 0",
-                  "sysctl -w user.max_user_namespaces=")
+    check_schema(result.report)
+    equal(result.report["host"]["user_namespaces"], False, "user_namespaces")
+    found = [o for o in result.report["host"]["obstacles"] if "user.max_user_namespaces is 0" in o["cause"]]
+    check(found and "sysctl -w user.max_user_namespaces=" in found[0]["fix"], lambda: f"{result.report['host']}")
     text = doctor(user=True, prefix=prefix).out.decode()
     equal(text.count("sysctl -w"), 1, "how often the text tells the same fix")
-    check("missing, as tree-kill" in text, lambda: f"the text is {text!r}")
+    if result.report["host"]["landlock_abi"] == 0:
+        check_refused(result, "user.max_user_namespaces is 0", "sysctl -w user.max_user_namespaces=")
+        check("missing, as tree-kill" in text, lambda: f"the text is {text!r}")
+        return
+    # Then boxes are made of Landlock, and their guarantees are proven as any other's.
+    equal(result.code, 0, "the exit code")
+    for name in GUARANTEES:
+        check(by_name(result)[name]["enforced"] or name in OPTIONAL, lambda: f"{by_name(result)[name]}")
+    check("subreaper" in by_name(result)["tree-kill"]["by"], lambda: f"{by_name(result)['tree-kill']}")
 
 
 @case("probes: under a seccomp filter that refuses namespaces: the filter is named")
@@ -288,7 +298,7 @@ def _():
     needs_probes()
     prefix = (binary, "run", "--read", str(scratch.bin), "--")
     result = doctor("--json", user=True, prefix=prefix)
-    check_refused(result, "seccomp filter", "start callbox without it")
+    check_refused(result, "system call filter", "start callbox without it")
     equal(result.report["host"]["seccomp_filtered"], True, "seccomp_filtered")
 
 

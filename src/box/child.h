@@ -55,12 +55,12 @@ struct child {
         int notifier;                 /* init: refused calls arrive here */
         pid_t main;                   /* init: main's pid */
         /* Without namespaces: */
-        pid_t init, keeper_pid; /* in the keeper, above init */
-        int keeper;             /* init: pidfd of the keeper; readable when it is gone */
-        int scratch;            /* the box's own directory, in place of a /tmp (scratch.h) */
-        int cgroup;             /* for init to enter; -1: none */
-        int terminal[2];        /* main: opened before its fences are up */
-        bool scoped;            /* Landlock lets this process signal those below it alone */
+        pid_t init, keeper_pid;       /* in the keeper, above init */
+        int keeper;                   /* init: pidfd of the keeper; readable when it is gone */
+        int scratch;                  /* the box's own directory, in place of a /tmp (scratch.h) */
+        int cgroup;                   /* for init to enter; -1: none */
+        int terminal[2];              /* main: opened before its fences are up */
+        bool scoped;                  /* Landlock lets this process signal those below it alone */
         bool alone;                   /* init: nobody else is left */
         bool still;                   /* init: the last look found nothing new */
         bool unhurried;               /* prepared with nobody waiting for it */
@@ -144,9 +144,9 @@ int box_refill_dev(struct child *child);    /* what is not shared with the box i
 int box_enter_network(struct child *child); /* network.c: main makes it, init joins it */
 int box_join_network(struct child *child);
 int box_set_limits(struct child *child, const struct plan_rlimit *limits, size_t n);
-int box_drop_privileges(struct child *child, bool init);  /* privileges.c */
-int box_keep_privileges(struct child *child);             /* test build */
-int box_scope_signals(struct child *child);               /* cage.c */
+int box_drop_privileges(struct child *child, bool init); /* privileges.c */
+int box_keep_privileges(struct child *child);            /* test build */
+int box_scope_signals(struct child *child);              /* cage.c */
 int box_open_scope(struct child *child, int *ret);
 int box_open_ruleset(struct child *child, int *ret);      /* landlock.c: made by init */
 int box_restrict_files(struct child *child, int ruleset); /* entered by main */

@@ -29,7 +29,8 @@ static const struct {
         { "load the system call filter", EINVAL,
           "the kernel has no seccomp filters with notifications (Linux 5.0 or newer has)" },
         { "load the system call filter", EBUSY,
-          "another seccomp listener watches this process already" },
+          "a filter with a listener is in force already, that of another box for example: start "
+          "callbox without it" },
         { "start the main process", EAGAIN,
           "the caller's limit on processes is reached (ulimit -u)" },
         { enter_directory, ENOENT,

@@ -2,8 +2,8 @@
 /*
  * Changes to files that no open descriptor stands for: modes, owners, times, sizes, and the removal
  * of names. In a box without namespaces nothing but the file's owner would be asked for most of
- * them, and that is the box's own user. So init makes them: on what it has looked up once, where the
- * program may write, and nowhere else.
+ * them, and that is the box's own user. So init makes them: on what it has looked up once, where
+ * the program may write, and nowhere else.
  */
 #include <fcntl.h>
 #include <string.h>
@@ -160,8 +160,7 @@ static int read_timevals(const struct seccomp_notif *call, uint64_t address, str
         for (int i = 0; r == 0 && !to->now && i < 2; i++) {
                 if (times[i].tv_usec < 0 || times[i].tv_usec >= 1000000)
                         return -EINVAL;
-                to->times[i] =
-                        (struct timespec){ times[i].tv_sec, (long)times[i].tv_usec * 1000 };
+                to->times[i] = (struct timespec){ times[i].tv_sec, (long)times[i].tv_usec * 1000 };
         }
         return r;
 }
@@ -197,7 +196,8 @@ static void serve_times(struct child *child, const struct seccomp_notif *call)
         case SYS_futimesat:
                 r = read_timevals(call, a[2], &request);
                 if (r == 0)
-                        serve_path(child, call, (int)a[0], a[1], a[1] ? 0 : AT_EMPTY_PATH, &request);
+                        serve_path(child, call, (int)a[0], a[1], a[1] ? 0 : AT_EMPTY_PATH,
+                                   &request);
                 break;
         default:
                 r = read_timespecs(call, a[2], &request);

@@ -89,7 +89,8 @@ bool guard_signal(struct child *child, const struct seccomp_notif *call)
                                     ? -ESRCH
                                     : send_to_thread(child, (pid_t)a[1], (int)a[2]);
                 else
-                        r = -EPERM; /* with data, to another process: nobody but init could send it */
+                        r = -EPERM; /* with data, to another process: nobody but init could send it
+                                     */
                 break;
         case SYS_tkill:
                 if (to == (pid_t)call->pid) {

@@ -15,7 +15,8 @@ static int offer_to_oom_killer(struct child *child)
 {
         _cleanup_fd_ int fd = openat(child->host_proc, "self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 
-        if ((fd < 0 || write(fd, "800", 3) != 3) && !child->plan->caged) /* some containers' /proc */
+        if ((fd < 0 || write(fd, "800", 3) != 3) &&
+            !child->plan->caged) /* some containers' /proc */
                 return step_failed(child, "offer the box to the OOM killer", NULL, errno);
         return 0;
 }

@@ -48,13 +48,13 @@ static int allow_writable(struct child *child, int ruleset)
         return r;
 }
 
-/* Where the kernel has it; of main in a box without namespaces, from where it keeps signals. A zygote
- * goes without: nothing can be mounted in a Landlock domain, nor
- * in what is forked from it. */
+/* Where the kernel has it; of main in a box without namespaces, from where it keeps signals. A
+ * zygote goes without: nothing can be mounted in a Landlock domain, nor in what is forked from it.
+ */
 static bool is_wanted(const struct child *child)
 {
-        return child->plan->landlock_abi >= (child->plan->caged ? 6 : 1) && !child->zygote && box_fence(FENCE_LANDLOCK) &&
-               box_fence(FENCE_ROOT);
+        return child->plan->landlock_abi >= (child->plan->caged ? 6 : 1) && !child->zygote &&
+               box_fence(FENCE_LANDLOCK) && box_fence(FENCE_ROOT);
 }
 
 /* Made by init, which sees the finished root; -1 where there is to be none. */

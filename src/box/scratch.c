@@ -124,7 +124,8 @@ static bool remove_entry(int directory, const char *name)
         return unlinkat(directory, name, AT_REMOVEDIR) == 0 || errno == ENOENT;
 }
 
-/* Let a directory be emptied and moved, whatever its mode. By a descriptor: it must not be a link. */
+/* Let a directory be emptied and moved, whatever its mode. By a descriptor: it must not be a link.
+ */
 static void open_up(int directory, const char *name)
 {
         _cleanup_fd_ int fd =
@@ -136,7 +137,8 @@ static void open_up(int directory, const char *name)
                 (void)!chmod(link, 0700);
 }
 
-/* What is in `inner` goes, or comes up into `top`: so no tree is too deep, and two descriptors do. */
+/* What is in `inner` goes, or comes up into `top`: so no tree is too deep, and two descriptors do.
+ */
 static void flatten(int top, const char *name, uint64_t *counter)
 {
         _cleanup_fd_ int inner = -1;

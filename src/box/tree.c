@@ -157,8 +157,8 @@ static void kill_listed(int proc, pid_t pid, pid_t root)
 }
 
 /* Children of this process: their numbers are theirs until they are reaped here. A storm in which
- * each forks once and exits consists of nothing else, and is won by speed: a look and a kill take less
- * time than a fork. */
+ * each forks once and exits consists of nothing else, and is won by speed: a look and a kill take
+ * less time than a fork. */
 static bool kill_children(struct list *list, pid_t root)
 {
         bool known = true;
@@ -174,9 +174,9 @@ static bool kill_children(struct list *list, pid_t root)
 
 /* One pass. From ABI 6 on Landlock lets this process signal nobody but those below it, and the
  * kernel reaches all of them at once: a fork that is under way is given up. Without that, children
- * are killed, and those that they have made come up to this process when they are gone, for the next
- * pass. A tree that grows downwards as fast is met by killing all that is found in it; each before
- * its children are looked for, so that it makes no more. */
+ * are killed, and those that they have made come up to this process when they are gone, for the
+ * next pass. A tree that grows downwards as fast is met by killing all that is found in it; each
+ * before its children are looked for, so that it makes no more. */
 static void kill_all(struct child *child, bool deep)
 {
         static pid_t pids[TREE_MAX];

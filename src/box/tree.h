@@ -11,8 +11,8 @@
 
 #define TREE_MAX 32768
 
-/* The processes below `root`, without it. `proc` is /proc. Returns how many there are; one that comes
- * or goes meanwhile may be missed. */
+/* The processes below `root`, without it. `proc` is /proc. Returns how many there are; one that
+ * comes or goes meanwhile may be missed. */
 size_t tree_list(int proc, pid_t root, pid_t *pids, size_t max);
 
 /* Does this process, or the one of this thread, descend from `root`? */

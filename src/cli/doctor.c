@@ -119,6 +119,22 @@ static void print_trees(const struct style *style, const struct doctor_findings 
                            trees->fix);
 }
 
+/* Where boxes can be made without namespaces, nothing else says why there are none. */
+static void print_refused(const struct style *style, const struct doctor_host *host,
+                          const struct doctor_findings *findings)
+{
+        struct doctor_obstacle obstacle;
+        size_t index = 0;
+
+        print_fact(style, "user namespaces", "refused: %s namespace, %s", host->namespaces,
+                   strerror(host->namespaces_error));
+        if (!findings->guarantees[GUARANTEE_TREE_KILL].enforced)
+                return;
+        print_fact(style, "", "boxes are made of Landlock and seccomp instead (--box)");
+        if (doctor_next_obstacle(host, "namespaces", &index, &obstacle))
+                print_fact(style, "", "cause: %s; to fix it: %s", obstacle.cause, obstacle.fix);
+}
+
 static void print_host(const struct style *style, const struct doctor_host *host,
                        const struct doctor_findings *findings)
 {
@@ -129,8 +145,7 @@ static void print_host(const struct style *style, const struct doctor_host *host
         else
                 print_fact(style, "run by", "user %u", host->uid);
         if (host->namespaces[0])
-                print_fact(style, "user namespaces", "refused: %s namespace, %s", host->namespaces,
-                           strerror(host->namespaces_error));
+                print_refused(style, host, findings);
         else
                 print_fact(style, "user namespaces", "usable, with every kind of namespace below");
         print_fact(style, "seccomp", "%s%s",

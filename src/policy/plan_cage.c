@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A box without namespaces shows the host's own files, as far as Landlock lets it: what the steps of
- * a plan would mount becomes a list of places that may be opened. Landlock can only add, so what a
- * policy takes away again inside of a tree is either left out entry by entry, or kept by init, or
+ * A box without namespaces shows the host's own files, as far as Landlock lets it: what the steps
+ * of a plan would mount becomes a list of places that may be opened. Landlock can only add, so what
+ * a policy takes away again inside of a tree is either left out entry by entry, or kept by init, or
  * refused here.
  */
 #include <dirent.h>

@@ -227,16 +227,11 @@ static int policy_finish(cbx_policy *policy, cbx_error *error)
 int policy_from_json(json_t *json, cbx_error *error, cbx_policy **ret_policy)
 {
         static const struct json_field fields[] = {
-                { "version", read_version },
-                { "box", read_box },
-                { "system", read_system },
-                { "files", policy_read_files },
-                { "network", read_network },
-                { "environment", policy_read_environment },
-                { "limits", policy_read_limits },
-                { "syscalls", read_syscalls },
-                { "require", read_require },
-                { "best_effort", read_best_effort },
+                { "version", read_version },      { "box", read_box },
+                { "system", read_system },        { "files", policy_read_files },
+                { "network", read_network },      { "environment", policy_read_environment },
+                { "limits", policy_read_limits }, { "syscalls", read_syscalls },
+                { "require", read_require },      { "best_effort", read_best_effort },
         };
         _cleanup_policy_ cbx_policy *policy = NULL;
         int r;

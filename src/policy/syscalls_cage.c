@@ -27,10 +27,27 @@
 
 /* Commands that touch nobody else: no leases, no notices, no signals to owners. */
 static const unsigned fcntl_commands[] = {
-        F_DUPFD,     F_DUPFD_CLOEXEC, F_GETFD,       F_SETFD,       F_GETFL,     F_SETFL,
-        F_GETLK,     F_SETLK,         F_SETLKW,      F_OFD_GETLK,   F_OFD_SETLK, F_OFD_SETLKW,
-        F_GETOWN,    F_GETSIG,        F_SETPIPE_SZ,  F_GETPIPE_SZ,  F_ADD_SEALS, F_GET_SEALS,
-        F_GETLEASE,  1027, /* F_DUPFD_QUERY */       1028, /* F_CREATED_QUERY */
+        F_DUPFD,
+        F_DUPFD_CLOEXEC,
+        F_GETFD,
+        F_SETFD,
+        F_GETFL,
+        F_SETFL,
+        F_GETLK,
+        F_SETLK,
+        F_SETLKW,
+        F_OFD_GETLK,
+        F_OFD_SETLK,
+        F_OFD_SETLKW,
+        F_GETOWN,
+        F_GETSIG,
+        F_SETPIPE_SZ,
+        F_GETPIPE_SZ,
+        F_ADD_SEALS,
+        F_GET_SEALS,
+        F_GETLEASE,
+        1027,
+        /* F_DUPFD_QUERY */ 1028, /* F_CREATED_QUERY */
 };
 
 /* Requests that change no file but the one that was opened to be changed: the owner of a file may
@@ -38,26 +55,77 @@ static const unsigned fcntl_commands[] = {
  * terminal either (TIOCSTI, TIOCLINUX). */
 static const unsigned ioctl_requests[] = {
         /* descriptors */
-        FIOCLEX, FIONCLEX, FIONBIO, FIOASYNC, FIONREAD, FIOQSIZE, FIGETBSZ, FICLONE, FICLONERANGE,
-        FS_IOC_GETFLAGS, FS_IOC_FIEMAP, FS_IOC_FSGETXATTR, FS_IOC_GETVERSION,
+        FIOCLEX,
+        FIONCLEX,
+        FIONBIO,
+        FIOASYNC,
+        FIONREAD,
+        FIOQSIZE,
+        FIGETBSZ,
+        FICLONE,
+        FICLONERANGE,
+        FS_IOC_GETFLAGS,
+        FS_IOC_FIEMAP,
+        FS_IOC_FSGETXATTR,
+        FS_IOC_GETVERSION,
         /* terminals */
-        TCGETS, TCSETS, TCSETSW, TCSETSF, TCGETA, TCSETA, TCSETAW, TCSETAF, TCSBRK, TCXONC, TCFLSH,
-        TIOCEXCL, TIOCNXCL, TIOCSCTTY, TIOCGPGRP, TIOCSPGRP, TIOCOUTQ, TIOCGWINSZ, TIOCSWINSZ,
-        TIOCGSID, TIOCNOTTY, TIOCSETD, TIOCGETD, TCSBRKP, TIOCGPTN, TIOCSPTLCK, TIOCGPTLCK,
-        TIOCGPTPEER_, TIOCPKT, TIOCGPKT, TIOCGEXCL, 0x802c542a /* TCGETS2 */,
-        0x402c542b /* TCSETS2 */, 0x402c542c, 0x402c542d,
+        TCGETS,
+        TCSETS,
+        TCSETSW,
+        TCSETSF,
+        TCGETA,
+        TCSETA,
+        TCSETAW,
+        TCSETAF,
+        TCSBRK,
+        TCXONC,
+        TCFLSH,
+        TIOCEXCL,
+        TIOCNXCL,
+        TIOCSCTTY,
+        TIOCGPGRP,
+        TIOCSPGRP,
+        TIOCOUTQ,
+        TIOCGWINSZ,
+        TIOCSWINSZ,
+        TIOCGSID,
+        TIOCNOTTY,
+        TIOCSETD,
+        TIOCGETD,
+        TCSBRKP,
+        TIOCGPTN,
+        TIOCSPTLCK,
+        TIOCGPTLCK,
+        TIOCGPTPEER_,
+        TIOCPKT,
+        TIOCGPKT,
+        TIOCGEXCL,
+        0x802c542a /* TCGETS2 */,
+        0x402c542b /* TCSETS2 */,
+        0x402c542c,
+        0x402c542d,
         /* sockets, where there are any */
-        0x8906 /* SIOCGSTAMP */, 0x8905 /* SIOCATMARK */, 0x8910 /* SIOCGIFNAME */,
-        0x8912 /* SIOCGIFCONF */, 0x8913 /* SIOCGIFFLAGS */, 0x8915 /* SIOCGIFADDR */,
-        0x8919 /* SIOCGIFBRDADDR */, 0x891b /* SIOCGIFNETMASK */, 0x8921 /* SIOCGIFMTU */,
-        0x8927 /* SIOCGIFHWADDR */, 0x8933 /* SIOCGIFINDEX */,
+        0x8906 /* SIOCGSTAMP */,
+        0x8905 /* SIOCATMARK */,
+        0x8910 /* SIOCGIFNAME */,
+        0x8912 /* SIOCGIFCONF */,
+        0x8913 /* SIOCGIFFLAGS */,
+        0x8915 /* SIOCGIFADDR */,
+        0x8919 /* SIOCGIFBRDADDR */,
+        0x891b /* SIOCGIFNETMASK */,
+        0x8921 /* SIOCGIFMTU */,
+        0x8927 /* SIOCGIFHWADDR */,
+        0x8933 /* SIOCGIFINDEX */,
         /* random numbers */
         0x80045200 /* RNDGETENTCNT */,
 };
 
 /* Of the process itself, named by 0. */
 static const char *const own_scheduling[] = {
-        "sched_setaffinity", "sched_setparam", "sched_setscheduler", "sched_setattr",
+        "sched_setaffinity",
+        "sched_setparam",
+        "sched_setscheduler",
+        "sched_setattr",
 };
 
 static int add_values(struct rules *rules, const char *name, const unsigned *values, size_t n)
@@ -108,8 +176,8 @@ static int add_scheduling(struct rules *rules)
         return r;
 }
 
-/* Opening, for reading alone in a guarded box; else also for writing, which Landlock decides. A file
- * that is opened for reading and truncated with it goes by Landlock before ABI 3. */
+/* Opening, for reading alone in a guarded box; else also for writing, which Landlock decides. A
+ * file that is opened for reading and truncated with it goes by Landlock before ABI 3. */
 static int add_opening_of(struct rules *rules, const char *name, unsigned flags)
 {
         const scmp_datum_t make = O_CREAT | TMPFILE;

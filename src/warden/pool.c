@@ -144,7 +144,8 @@ static bool may_trace(const cbx_policy *policy)
 static bool is_forking(const struct pool *pool)
 {
         return pool->wanted.program.forks && pool->failures < FAILURES_MAX &&
-               !may_trace(pool->policy) && !(pool->plan && (pool->plan->plan.remote || pool->plan->plan.caged));
+               !may_trace(pool->policy) &&
+               !(pool->plan && (pool->plan->plan.remote || pool->plan->plan.caged));
 }
 
 int pool_ask_for_zygote(struct pool *pool)
@@ -371,11 +372,10 @@ static void take_box(struct pool *pool, struct wire_message *message)
         pool->zygote_asked &= box->outdated || !box->zygote;
         r = maker_unpack_box(message, &pool->plan->plan, &box->prepared.box, &error);
         if (r == 0)
-                r = guarantees_check(pool->policy, pool->plan->plan.caged,
-                                     pool->plan->plan.landlock_abi,
-                                     (box->zygote ? pool->pools->cgroup.fd
-                                                  : box->prepared.cgroup.fd) >= 0,
-                                     &error);
+                r = guarantees_check(
+                        pool->policy, pool->plan->plan.caged, pool->plan->plan.landlock_abi,
+                        (box->zygote ? pool->pools->cgroup.fd : box->prepared.cgroup.fd) >= 0,
+                        &error);
         if (box->outdated) {
                 pool_box_drop(box);
                 return;

@@ -63,7 +63,9 @@ BOTH = ("root", "user")
 FORKED = bool(os.environ.get("CALLBOX_ATTACK_FORKED"))
 PREPARED = bool(os.environ.get("CALLBOX_ATTACK_PREPARED")) or FORKED
 LANDLOCK = bool(os.environ.get("CALLBOX_ATTACK_LANDLOCK"))
-ABI = os.environ.get("CALLBOX_ATTACK_ABI")  # needs the unfenced build, with all its fences
+ABI = os.environ.get("CALLBOX_ATTACK_ABI")  # by the unfenced build, with all its fences
+if ABI:
+    os.environ["CALLBOX_LANDLOCK_ABI"] = ABI
 QUICK = bool(os.environ.get("CALLBOX_ATTACK_QUICK"))
 
 # Numbers of the list of attacks that have no row in TABLE, each with its reason.
@@ -2458,7 +2460,7 @@ def e75(box):
     return by_payload(box, result) or (None if empty.exists() else "a file is gone")
 
 
-@attempt("E75", "a protected file of a workspace", without="root,protect,readonly", caged_without="protect")
+@attempt("E75", "a protected file of a workspace", no_control="as E65", caged_without="protect")
 def e75_kept(box):
     work = box.directory("w")
     kept, empty = box.file("w/.envrc", GRANTED), box.file("w/.mcp.json", GRANTED)
@@ -2534,8 +2536,9 @@ for way in ("setsid", "double-fork", "stopped", "storm", "reaper"):
     attempt(
         "X43",
         f"a tree that clings to life: {way}",
-        without="pid,root,tree-kill",
-        caged_without=None if way == "storm" else "tree-kill",  # nobody could end it
+        without=None if way == "storm" else "pid,root,tree-kill,watch",
+        caged_without=None if way == "storm" else "tree-kill",
+        no_control="nobody could end it" if way == "storm" else None,
         alone=True,
     )(x43)
 
@@ -2587,16 +2590,26 @@ def register():
                 continue
             name = f"{row.number} {row.title} [{who}]"
             harness.add(name, fenced(row, who), row.alone)
-            if LANDLOCK and not (row.caged_without and harness.ROOT and not ABI):
+            without = row.caged_without if LANDLOCK else row.without
+            if LANDLOCK and not (without and harness.ROOT and not ABI):
                 continue
-            if has_control and not PREPARED and who in row.control_who:
-                without = row.caged_without if LANDLOCK else row.without
+            if (has_control or LANDLOCK) and not PREPARED and who in row.control_who:
                 left_out = f"without {without}" if without else "laxer policy"
                 alone = row.alone and row.number.startswith("D")  # a control measures no time
                 harness.add(f"{name[:-1]}, control {left_out}]", control(row, who), alone)
 
 
+def withdraw():
+    """What is tried on boxes without namespaces has the host before it: let that be another one."""
+    if not (LANDLOCK and harness.ROOT) or os.environ.get("CALLBOX_ATTACK_WITHDRAWN"):
+        return
+    os.environ["CALLBOX_ATTACK_WITHDRAWN"] = "1"
+    inside = ["sh", "-c", '"$@"; exit $?', "sh", sys.executable, *sys.argv]  # which reaps
+    os.execvp("unshare", ["unshare", "--fork", "--kill-child", "--pid", "--mount-proc", "--ipc", "--uts", *inside])
+
+
 if __name__ == "__main__":
+    withdraw()
     register()
     if "--not-here" in sys.argv:
         for number, reason in {**NOT_HERE, **(NOT_FORKED if FORKED else {}), **(NOT_LANDLOCK if LANDLOCK else {})}.items():
