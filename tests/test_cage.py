@@ -9,9 +9,9 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
-import time
 
 import harness
 from harness import check, equal, for_people, wait_until
@@ -108,6 +108,38 @@ def nothing_left(user):
     equal(result.reason, "exited")
     check(not result.guarantee("files")["enforced"], result.guarantee("files"))
     check(result.guarantee("tree-kill")["enforced"], result.guarantee("tree-kill"))
+
+
+@for_people("a call that a policy allows is allowed here too")
+def allowed(user):
+    watch = "import ctypes; l = ctypes.CDLL(None, use_errno=True); l.inotify_add_watch(-1, b'/', 1); print(ctypes.get_errno())"
+    equal(text(run(user, "/usr/bin/python3", "-c", watch)), "1\n")  # EPERM
+    equal(text(run(user, "/usr/bin/python3", "-c", watch, options=("--allow-syscall", "inotify_add_watch"))), "9\n")  # EBADF
+    equal(text(run(user, "sh", "-c", "stty -a <&2; echo on", options=("--allow-syscall", "ioctl"))), "on\n")
+
+
+@for_people("local sockets reach who is in the box, and nobody on the host")
+def sockets(user):
+    place = SCRATCH.directory(user=user)
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(place / "host"))
+    listener.listen()
+    os.chmod(place / "host", 0o777)
+    script = f"""
+import os, socket
+own = socket.socket(socket.AF_UNIX); own.bind(os.environ["TMPDIR"] + "/s"); own.listen()
+socket.socket(socket.AF_UNIX).connect(os.environ["TMPDIR"] + "/s")
+for path in ({str(place / "host")!r}, "\\0name"):
+    try:
+        socket.socket(socket.AF_UNIX).connect(path); print("reached", path)
+    except OSError as error:
+        print(error.errno)
+"""
+    try:
+        result = run(user, "/usr/bin/python3", "-c", script, options=("--read", place))
+        equal(text(result), "13\n1\n", result.brief())
+    finally:
+        listener.close()
 
 
 # ---- Files -------------------------------------------------------------------------------------

@@ -388,6 +388,7 @@ int plan_compile(cbx_policy *policy, const struct plan_options *options, cbx_err
                 r = plan_set_environment(plan, options, error);
         if (r < 0)
                 return r;
+        plan->guards_sockets |= plan->caged;
         plan->lends = options->lends && leaves_no_trace(plan);
         variant = (plan->n_guards ? SYSCALLS_GUARDED : 0U) |
                   (plan->caged ? caged_variant(plan) : 0U) |

@@ -105,6 +105,13 @@ bool rules_watched(const struct rules *rules, const char *name)
                !(sets_mode(name) && listed(name, rules->allow));
 }
 
+/* Is it allowed elsewhere, but not or with conditions without namespaces? */
+static bool closed_in_cage(const struct rules *rules, const char *name)
+{
+        return (rules->variant & SYSCALLS_CAGED) &&
+               in_table(name, syscalls_caged, ARRAY_SIZE(syscalls_caged));
+}
+
 static int add_modes(struct rules *rules)
 {
         int r = 0;
@@ -125,8 +132,7 @@ static int add_allowed(struct rules *rules, const char *const *table, size_t len
                 int r;
 
                 if (rules_watched(rules, table[i]) || sets_mode(table[i]) ||
-                    ((rules->variant & SYSCALLS_CAGED) &&
-                     in_table(table[i], syscalls_caged, ARRAY_SIZE(syscalls_caged))) ||
+                    closed_in_cage(rules, table[i]) ||
                     ((rules->variant & SYSCALLS_ZYGOTE) && strcmp(table[i], "setsockopt") == 0))
                         continue;
                 r = rules_add(rules, SCMP_ACT_ALLOW, table[i], 0, NULL);
@@ -314,7 +320,8 @@ static int add_named(struct rules *rules)
                         return error_set(rules->error, -EINVAL, where,
                                          "%s is both allowed and denied", rules->allow[i]);
                 if (rules_watched(rules, rules->allow[i]) ||
-                    in_table(rules->allow[i], syscalls_allowed, ARRAY_SIZE(syscalls_allowed)) ||
+                    (in_table(rules->allow[i], syscalls_allowed, ARRAY_SIZE(syscalls_allowed)) &&
+                     !closed_in_cage(rules, rules->allow[i])) ||
                     (in_table(rules->allow[i], syscalls_naming, ARRAY_SIZE(syscalls_naming)) &&
                      !sets_mode(rules->allow[i])) ||
                     strncmp(rules->allow[i], "open", 4) == 0)

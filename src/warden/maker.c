@@ -13,6 +13,7 @@
 
 #include "box/descriptor.h"
 #include "box/lend.h"
+#include "box/scratch.h"
 #include "warden/fork_plan.h"
 
 /* ---- A maker ---- */
@@ -69,6 +70,8 @@ static bool make_plan(struct maker *maker)
                 wire_pack_error(&pack, &error);
         else
                 pack_plan(&pack, maker->plan);
+        if (maker->plan && maker->plan->caged)
+                scratch_sweep();
         return wire_send_packed(maker->socket, WIRE_PLAN, &pack, NULL, 0, 0) == 0 && maker->plan;
 }
 
