@@ -19,8 +19,6 @@
 
 #include "box/tree.h"
 
-#define REAPED_MAX 128 /* at a time */
-
 static void tell(struct child *child, char message)
 {
         ssize_t n;
@@ -76,23 +74,23 @@ static _Noreturn void end(struct child *child, enum box_verdict verdict)
         __builtin_unreachable();
 }
 
-static void reap(struct child *child, int signals)
+void init_reap(struct child *child)
 {
-        char drained[512];
         int status;
         pid_t pid;
 
-        (void)!read(signals, drained, sizeof(drained));
-        for (int i = 0; (pid = (pid_t)syscall(SYS_wait4, -1, &status, __WALL | WNOHANG, NULL)) > 0;
-             i++) {
+        while ((pid = (pid_t)syscall(SYS_wait4, -1, &status, __WALL | WNOHANG, NULL)) > 0)
                 note_status(child, pid, status);
-                if (i == REAPED_MAX) { /* there is more to do, and more will come */
-                        kill(getpid(), SIGCHLD);
-                        return;
-                }
-        }
         /* Whoever loses its parent becomes init's child: without children it is alone. */
         child->alone = pid < 0 ? errno == ECHILD : child->main < 0 && holder_is_alone(child);
+}
+
+static void reap(struct child *child, int signals)
+{
+        char drained[512];
+
+        (void)!read(signals, drained, sizeof(drained));
+        init_reap(child);
 }
 
 int box_start_main(struct child *child)

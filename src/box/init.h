@@ -5,6 +5,9 @@
 
 #include "box/child.h"
 
+/* Reap who has ended. */
+void init_reap(struct child *child); /* init.c */
+
 /* Answer one refused or watched call. Returns BOX_DENIED when it is to end the call. */
 enum box_verdict notify_serve(struct child *child); /* notify.c */
 

@@ -20,6 +20,15 @@
 #include "box/scratch.h"
 #include "box/tree.h"
 
+/* Until it is dead, those that lose their parent are init's; on a busy host that takes a while. It
+ * is not reaped before, so the number is its own. */
+static void end_init(struct child *child)
+{
+        if (!child->scoped)
+                tree_kill_groups(child->proc, child->init);
+        (void)kill(child->init, SIGKILL);
+}
+
 /* Wait until init has ended, or the warden wants all to end. */
 static void await_end(struct child *child)
 {
@@ -28,7 +37,7 @@ static void await_end(struct child *child)
 
         while (syscall(SYS_wait4, child->init, &status, __WALL | WNOHANG, NULL) == 0)
                 if (syscall(SYS_rt_sigtimedwait, &mask, NULL, NULL, sizeof(mask)) == SIGTERM) {
-                        (void)kill(child->init, SIGKILL); /* not reaped yet: its own number */
+                        end_init(child);
                         return;
                 }
 }

@@ -11,6 +11,7 @@
 #define PAUSE (2 * NSEC_PER_MSEC)
 #define REAPED_MAX 4096
 #define ROUNDS 16
+#define NEWEST 128
 #define DEEP_AFTER (700 * NSEC_PER_MSEC) /* until then the dead may be in the way */
 
 struct entry {
@@ -156,20 +157,52 @@ static void kill_listed(int proc, pid_t pid, pid_t root)
                 (void)syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
 }
 
+/* Kill a child that is not reaped yet, and the group in which it is: all of that at once, a fork
+ * that is under way included. In another session than this process's there is nobody but the box's.
+ */
+static void kill_group_of(pid_t pid, pid_t *last)
+{
+        pid_t group = getpgid(pid);
+
+        (void)kill(pid, SIGKILL);
+        if (group <= 1 || group == *last || getsid(pid) == getsid(0))
+                return;
+        (void)kill(-group, SIGKILL);
+        *last = group;
+}
+
 /* Children of this process: their numbers are theirs until they are reaped here. A storm in which
- * each forks once and exits consists of nothing else, and is won by speed: a look and a kill take
- * less time than a fork. */
-static bool kill_children(struct list *list, pid_t root)
+ * each forks once and exits consists of nothing else. Where the kernel reaps them, a group may be
+ * somebody else's by now, and it is a matter of being faster: so after all were met once, only the
+ * newest are, who come last. */
+static bool kill_children(struct list *list, pid_t root, bool pinned)
 {
         bool known = true;
 
         for (int i = 0; known && i < ROUNDS; i++) {
+                pid_t last = 0;
+
                 list->n = 0;
                 known = list_children(list, root);
-                for (size_t j = 0; j < list->n; j++)
-                        (void)kill(list->pids[j], SIGKILL);
+                for (size_t j = list->n, least = i > 0 && j > NEWEST ? j - NEWEST : 0; j-- > least;)
+                        if (pinned)
+                                kill_group_of(list->pids[j], &last);
+                        else
+                                (void)kill(list->pids[j], SIGKILL);
         }
         return known;
+}
+
+void tree_kill_groups(int proc, pid_t parent)
+{
+        static pid_t pids[TREE_MAX];
+        struct list list = { .proc = proc, .pids = pids, .max = TREE_MAX };
+        pid_t last = 0;
+
+        (void)list_children(&list, parent);
+        for (size_t i = list.n, least = i > NEWEST ? i - NEWEST : 0; i-- > least;)
+                if (parent_of(proc, list.pids[i]) == parent) /* not reaped: the group is its own */
+                        kill_group_of(list.pids[i], &last);
 }
 
 /* One pass. From ABI 6 on Landlock lets this process signal nobody but those below it, and the
@@ -177,7 +210,7 @@ static bool kill_children(struct list *list, pid_t root)
  * are killed, and those that they have made come up to this process when they are gone, for the
  * next pass. A tree that grows downwards as fast is met by killing all that is found in it; each
  * before its children are looked for, so that it makes no more. */
-static void kill_all(struct child *child, bool deep)
+static void kill_all(struct child *child, bool deep, bool pinned)
 {
         static pid_t pids[TREE_MAX];
         struct list list = { .proc = child->proc, .pids = pids, .max = TREE_MAX };
@@ -189,14 +222,16 @@ static void kill_all(struct child *child, bool deep)
                 (void)kill(-1, SIGKILL);
                 return;
         }
-        known = kill_children(&list, root);
+        known = kill_children(&list, root, pinned);
         if (!known)
                 list_by_parents(&list, root);
         children = known ? list.n : 0;
         for (size_t i = 0; i < list.n && (deep || !known); i++) {
                 if (i >= children)
                         kill_listed(child->proc, list.pids[i], root);
-                if (known)
+                /* Of an init that is being killed all come up, but for the dead: there may be
+                 * thousands of them. */
+                if (known && list.pids[i] != child->init)
                         (void)list_children(&list, list.pids[i]);
         }
 }
@@ -241,7 +276,7 @@ void tree_end(struct child *child, void (*ended)(struct child *child, pid_t pid,
                 ignore_children();
         for (;;) {
                 if (!child->alone)
-                        kill_all(child, time_now() > deep_after);
+                        kill_all(child, time_now() > deep_after, ended != NULL);
                 if (!reap_some(child, ended))
                         return;
                 (void)syscall(SYS_rt_sigtimedwait, &mask, NULL, &pause, sizeof(mask));

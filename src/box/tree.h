@@ -18,6 +18,9 @@ size_t tree_list(int proc, pid_t root, pid_t *pids, size_t max);
 /* Does this process, or the one of this thread, descend from `root`? */
 bool tree_contains(int proc, pid_t pid, pid_t root);
 
+/* Kill the groups in which a process's newest children are. */
+void tree_kill_groups(int proc, pid_t parent);
+
 /* Kill everything below this process until it has no children, and reap them. `ended` is told of
  * each; NULL: nobody wants to know. */
 void tree_end(struct child *child, void (*ended)(struct child *child, pid_t pid, int status));

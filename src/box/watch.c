@@ -240,8 +240,11 @@ static void look_at_entry(struct child *child, struct tree *tree, const char *na
 static void look_at_descendants(struct child *child, struct tree *tree, enum depth depth)
 {
         static pid_t pids[TREE_MAX];
-        size_t n = tree_list(child->proc, getpid(), pids, TREE_MAX);
         char name[24];
+        size_t n;
+
+        init_reap(child); /* a storm leaves more dead than there is time to look at */
+        n = tree_list(child->proc, getpid(), pids, TREE_MAX);
 
         for (size_t i = 0; i < n; i++) {
                 text_number(name, (uint64_t)pids[i]);
