@@ -8,6 +8,17 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+/* Is it a refusal that will stay one, rather than a moment of too little memory, or a signal? Only
+ * then is a box made of something else. */
+static int lasting(int code)
+{
+        if (code == EINVAL) /* of a kernel that was built without them */
+                return access("/proc/self/ns/user", F_OK) == 0 ? 0 : code;
+        return code == EPERM || code == EACCES || code == ENOSPC || code == EUSERS || code == ENOSYS
+                       ? code
+                       : 0;
+}
+
 /* In a user namespace of its own, as after vfork: some hosts allow the namespace and then nothing
  * in it (AppArmor), so do what the root of a box begins with. */
 static int try_inside(void *ret)
@@ -29,14 +40,14 @@ static int try_namespaces(void)
 
         /* Boxes are cloned by it; where it is known it says that this is no way to ask. */
         if (syscall(SYS_clone3, NULL, 0) < 0 && errno != EINVAL)
-                return errno;
+                return lasting(errno);
         pid = clone(try_inside, stack + sizeof(stack),
                     CLONE_NEWUSER | CLONE_VM | CLONE_VFORK | SIGCHLD, &refused);
         if (pid < 0)
-                return errno;
+                return lasting(errno);
         while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
                 ;
-        return refused;
+        return lasting(refused);
 }
 
 int host_refuses_namespaces(void)
