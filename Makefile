@@ -111,6 +111,8 @@ soak: ## 100000 calls of every kind, 10000 each of tools, from Python and over H
 	@CALLBOX_WARDEN=$(CURDIR)/$(BUILD)/callbox PYTHONPATH=$(CURDIR)/$(BUILD)/python CALLBOX_FULL=1 \
 		$(PYTHON) -m pytest -q -p no:cacheprovider tests/python/test_large_results.py
 	@CALLBOX_BUILD=$(CURDIR)/$(BUILD) CALLBOX=$(CURDIR)/$(BUILD)/callbox $(PYTHON) tests/test_faults.py --full
+	@CALLBOX=$(CURDIR)/$(BUILD)/callbox CALLBOX_ATTACK_LANDLOCK=1 CALLBOX_ATTACK_CLINGING=1000 \
+		$(PYTHON) tests/attack/suite.py X43
 	@CALLBOX_BUILD=$(CURDIR)/$(BUILD) CALLBOX=$(CURDIR)/$(BUILD)/callbox $(PYTHON) tests/test_mcp_http.py --full load:
 
 wheel: all ## build/wheel/callbox-*.whl: the Python package with all that it needs

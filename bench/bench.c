@@ -40,6 +40,7 @@ static const struct {
         { "calls", scale_calls },
         { "start", race_start },
         { "firejail", race_firejail },
+        { "landlock", race_landlock },
         { "compile", race_compile },
         { "find", race_find },
         { "syscalls", race_syscalls },

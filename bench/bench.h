@@ -141,6 +141,7 @@ void command_offer_filter(int fd);
 
 void race_start(void);
 void race_firejail(void);
+void race_landlock(void);
 void race_compile(void);
 void race_find(void);
 void race_syscalls(void);

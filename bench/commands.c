@@ -4,6 +4,7 @@
  *
  *   start     /bin/true: bare, in callbox, in bubblewrap with the same isolation
  *   firejail  the same with firejail
+ *   landlock  the same in a box without namespaces and in one with them
  *   compile   gcc on a small file, bare and boxed          (work: what a box costs while it runs)
  *   find      a walk over /usr, bare and boxed
  *   syscalls  a loop of getppid, bare and boxed
@@ -146,6 +147,23 @@ void race_start(void)
         add_bubblewrap(bwrap);
         command_add(bwrap, just_true);
         race_at_least(&race, "callbox run, times as fast as bubblewrap", ours, 2, bwrap);
+        race_run(&race);
+}
+
+/* The two kinds of boxes, each as it is made for one call. */
+void race_landlock(void)
+{
+        struct race race = { .name = "landlock", .what = "/bin/true", .rounds = options.rounds };
+        struct contestant *spaces = race_enter(&race, "namespaces", command_run, NULL),
+                          *landlock = race_enter(&race, "landlock", command_run, NULL);
+
+        add_callbox(spaces);
+        command_add(spaces, (const char *const[]){ "--box", "namespaces", NULL });
+        command_add(spaces, boxed_true);
+        add_callbox(landlock);
+        command_add(landlock, (const char *const[]){ "--box", "landlock", NULL });
+        command_add(landlock, boxed_true);
+        race_at_most(&race, "a box without namespaces / one with them", landlock, 1.2, spaces);
         race_run(&race);
 }
 
