@@ -19,8 +19,9 @@
 #define BOX_DENIALS_MAX 64
 #define BOX_TRACES_MAX 128
 #define BOX_TRACE_TEXT 240
-#define BOX_TRACES_ALIKE 8 /* of one directory or host; more are one trace that ends with a star   \
-                            */
+#define BOX_TRACES_ALIKE                                                                           \
+        8 /* of one directory or host; more are one trace that ends with a star                    \
+           */
 #define BOX_BLOCK_SIZE (1024 * 1024)
 
 /* Why init ended the call by itself. The last one is the largest. */
