@@ -69,6 +69,12 @@ test-mcp: ## have the official suite, the Inspector, SDKs and promtool judge `ca
 	@$(MAKE) all
 	@$(PYTHON) tests/mcp/run --build $(BUILD)
 
+.PHONY: test-hosts
+test-hosts: ## the suites in cages and emulated machines, other kernels, cgroup v2; writes docs/hosts.md, no part of `make test`
+	@scripts/install-deps --test --hosts
+	@$(MAKE) -s $(BUILD)/.tests-enabled && $(MAKE) all
+	@$(PYTHON) tests/hosts/run --build $(BUILD)
+
 unit: ## build and run the unit tests alone
 	@scripts/install-deps --test
 	@$(MAKE) -s $(BUILD)/.tests-enabled && $(MAKE) all

@@ -5,7 +5,7 @@ _callbox_guarantees='tree-kill files network syscalls privileges environment mem
         landlock cgroup'
 
 _callbox_policy_options='--workspace --read --write --hide --tmpfs --protect --unprotect --no-system
-        --net --env --timeout --cpu --memory --processes --file-size --open-files --tmp-size --output
+        --net --env --timeout --cpu --cpus --memory --processes --file-size --open-files --tmp-size --output
         --capture --allow-syscall --deny-syscall --on-denied --policy --require --best-effort --box
         --help'
 
@@ -29,7 +29,7 @@ _callbox_takes_value()
 {
         case $1 in
         --workspace | --read | --write | --hide | --tmpfs | --protect | --unprotect | --net | --env | \
-                --timeout | --cpu | --memory | --processes | --file-size | --open-files | \
+                --timeout | --cpu | --cpus | --memory | --processes | --file-size | --open-files | \
                 --tmp-size | --output | --capture | --allow-syscall | --deny-syscall | \
                 --on-denied | --policy | --require | --box | --cwd | --stdin | --spec | --warden | --report | \
                 --tools | --policies | --grace | --http | --token-file | --allow-host | --allow-origin | \
@@ -72,7 +72,7 @@ _callbox_value()
         --require)
                 _callbox_offer -W "$_callbox_guarantees"
                 ;;
-        --cpu | --memory | --processes | --file-size | --open-files | --output)
+        --cpu | --cpus | --memory | --processes | --file-size | --open-files | --output)
                 _callbox_offer -W 'none'
                 ;;
         *)

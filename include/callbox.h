@@ -205,12 +205,13 @@ typedef struct cbx_spec {
         /* Of calls of tools alone (callbox-manifest(5)). */
         int approved;        /* not 0: whoever decides has said yes to what the tool asks for */
         const char *answers; /* JSON: what was answered to the tool, in CALLBOX_ANSWERS */
+        double cpus_limit;   /* processors' worth of time; 0: the policy's own */
 } cbx_spec;
 
 #define CBX_SPEC_INIT                                                                              \
         {                                                                                          \
                 sizeof(cbx_spec), NULL, NULL, NULL, NULL, NULL, 0, NULL, 0, 0, 0, 0, 0, 0, 0, 0,   \
-                        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL                                \
+                        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0                             \
         }
 
 /*

@@ -37,7 +37,7 @@ class Spec(Structure):
         ("memory_limit", c_uint64), ("process_limit", c_uint64), ("file_size_limit", c_uint64),
         ("open_files_limit", c_uint64), ("output_limit", c_uint64), ("capture_limit", c_uint64),
         ("explain", c_int), ("sanitize", c_int), ("result_mode", c_int), ("warm", c_int), ("result_limit", c_uint64), ("raw", c_int),
-        ("approved", c_int), ("answers", c_char_p),
+        ("approved", c_int), ("answers", c_char_p), ("cpus_limit", c_double),
     ]  # fmt: skip
 
 

@@ -88,6 +88,9 @@ def check_files(top):
         "callbox-policy(5)": r"share/man/man5/callbox-policy\.5",
         "callbox-security(7)": r"share/man/man7/callbox-security\.7",
         "the completion": r"share/bash-completion/completions/callbox",
+        "the unit for a user": r"lib/systemd/user/callbox\.service",
+        "the unit for a system": r"lib/systemd/system/callbox@\.service",
+        "the AppArmor profile": r"share/callbox/apparmor/callbox",
         "the schema of policies": r"share/callbox/schema/policy[\w.-]*\.json",
         "the schema of manifests": r"share/callbox/schema/manifest[\w.-]*\.json",
         "the server of functions": r"libexec/callbox-functions",
@@ -211,6 +214,42 @@ def check_object(top, command, folder):
           (done.returncode, done.stdout) == (0, "42\n"), f"{done.returncode} {done.stdout}")
 
 
+def check_units(top, prefix, folder):
+    """Units that systemd reads without a complaint, with the command as it is staged."""
+    if not shutil.which("systemd-analyze"):
+        print("systemd is not installed: its units are not checked")
+        return
+    for kind, name, instance in (("user", "callbox.service", "callbox.service"),
+                                 ("system", "callbox@.service", "callbox@root.service")):
+        text = read(top, "lib", "systemd", kind, name)
+        check(f"{name} starts the installed command", f"ExecStart={prefix}/bin/callbox warden" in text)
+        check(f"{name} asks for a subtree of its own", re.search(r"^Delegate=.*memory", text, re.M))
+        path = os.path.join(folder, instance)
+        with open(path, "w", encoding="utf-8") as stream:
+            stream.write(re.sub(r"^Documentation=.*\n", "", text, flags=re.M).replace(f"{prefix}/bin", f"{top}/bin"))
+        done = run("systemd-analyze", "verify", *(["--user"] if kind == "user" else []), path,
+                   env={**os.environ, "XDG_RUNTIME_DIR": folder})
+        own = [line for line in done.stdout.splitlines() if "callbox" in line]
+        check(f"systemd has nothing against {name}", not own, own)
+
+
+def check_profile(top, prefix):
+    """AppArmor before 4.0 knows neither the rule nor has kernels that need it: the rest is checked."""
+    parser = shutil.which("apparmor_parser") or "/usr/sbin/apparmor_parser"
+    text = read(top, "share", "callbox", "apparmor", "callbox")
+    check("the profile is that of the installed command", f"profile callbox {prefix}/bin/callbox " in text, text)
+    check("the profile allows user namespaces", re.search(r"^\s+userns,$", text, re.M), text)
+    if not os.path.exists(parser):
+        print("AppArmor is not installed: its profile is not checked")
+        return
+    if not os.path.exists("/etc/apparmor.d/abi/4.0"):
+        text = text.replace("abi <abi/4.0>,", "abi <abi/3.0>,").replace("  userns,\n", "")
+    for right, profile in ((True, text), (False, text.replace("flags=", "flag="))):
+        done = run(parser, "-Q", "-K", "--skip-kernel-load", input=profile)
+        check(f"AppArmor takes the profile{'' if right else ' only where it is right'}",
+              (done.returncode == 0) == right, done.stdout)
+
+
 def check_man(top):
     for path in sorted(glob.glob(os.path.join(top, "share", "man", "man*", "*"))):
         page, section = os.path.basename(path).rsplit(".", 1)
@@ -245,6 +284,8 @@ def main():
         check_header(os.path.join(top, "include"))
         check_use(top, prefix, stage, folder)
         check_man(top)
+        check_units(top, prefix, folder)
+        check_profile(top, prefix)
         check("NEWS begins with this version",
               re.search(r"^callbox ([\d.]+)", read(ROOT, "NEWS"), re.M).group(1) == version)
     finally:

@@ -391,6 +391,21 @@ def core(user):
 # ---- Limits from a policy and a spec ---------------------------------------------------------
 
 
+@harness.for_people("a share of the processors is kept by a control group, or refused with the fix")
+def share(user):
+    loop = "import time\nt = time.monotonic()\nwhile time.monotonic() - t < 1: pass\nprint(time.process_time())"
+    command = ("--json", "--cpus", "0.25", "--", PYTHON, "-c", loop)
+    result = box(*command, user=user)
+    if result.reason == "exited":
+        check(float(result.stdout) < 0.5, f"a quarter of a second took {result.stdout}")
+        equal(result.guarantee("cpu")["by"], "cgroup cpu.max", "kept by")
+        return
+    equal((result.reason, result.code, result.report["error"]["where"]), ("setup", 125, "--cpus"), result.brief())
+    check("share of the processors" in result.report["error"]["text"] and result.report["error"]["hint"], result.brief)
+    result = exited(box("--best-effort", *command, user=user))
+    equal(result.guarantee("cpu")["enforced"], False, "what best effort says")
+
+
 @harness.for_people("limits of a policy and of a spec hold as those of options")
 def from_json(user):
     policy = SCRATCH.directory() / "policy.json"

@@ -362,6 +362,7 @@ POLICIES = [
     ({"environment": {"pass": ["A", "_b1"], "set": {"C": ""}}}, True), ({"environment": {"pass": ["1A"]}}, False), ({"environment": {"set": {"A-": "x"}}}, False),
     ({"environment": {"set": {"A": None}}}, False),
     ({"limits": {"wall": 0.001}}, True), ({"limits": {"wall": 0}}, False), ({"limits": {"wall": None}}, False), ({"limits": {"wall": 1e9}}, True), ({"limits": {"wall": 1.1e9}}, False),
+    ({"limits": {"cpus": 0.01}}, True), ({"limits": {"cpus": None}}, True), ({"limits": {"cpus": 0}}, False), ({"limits": {"cpus": 8193}}, False),
     ({"limits": {"cpu": None, "memory": None, "processes": None, "file_size": None, "open_files": None, "output": None}}, True),
     ({"limits": {"memory": "1.5g"}}, True), ({"limits": {"memory": "64MiB"}}, True), ({"limits": {"memory": "64 M"}}, False), ({"limits": {"memory": ""}}, False),
     ({"limits": {"memory": "1.5"}}, False), ({"limits": {"memory": -1}}, False), ({"limits": {"memory": 1.5}}, False), ({"limits": {"tmp_size": None}}, False),

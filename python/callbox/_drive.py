@@ -89,6 +89,7 @@ def limits_to_spec(limits: Optional[Mapping[str, Any]], timeout: Optional[float]
     names = {
         "wall": "wall_limit",
         "cpu": "cpu_limit",
+        "cpus": "cpus_limit",
         "memory": "memory_limit",
         "processes": "process_limit",
         "file_size": "file_size_limit",

@@ -25,6 +25,7 @@ static const struct field {
         { "errors_fd", INT, offsetof(cbx_spec, errors_fd) },
         { "wall_limit", SECONDS, offsetof(cbx_spec, wall_limit) },
         { "cpu_limit", SECONDS, offsetof(cbx_spec, cpu_limit) },
+        { "cpus_limit", SECONDS, offsetof(cbx_spec, cpus_limit) },
         { "memory_limit", SIZE, offsetof(cbx_spec, memory_limit) },
         { "process_limit", SIZE, offsetof(cbx_spec, process_limit) },
         { "file_size_limit", SIZE, offsetof(cbx_spec, file_size_limit) },

@@ -27,6 +27,7 @@ static const char *const fence_names[FENCE_MAX_] = {
         [FENCE_PROTECT] = "protect",
         [FENCE_TREE_KILL] = "tree-kill",
         [FENCE_DEADLINE] = "deadline",
+        [FENCE_CGROUP] = "cgroup",
 };
 
 int box_fence_leave_out(const char *names)

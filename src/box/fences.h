@@ -28,6 +28,7 @@ enum fence {
         FENCE_PROTECT,
         FENCE_TREE_KILL,
         FENCE_DEADLINE,
+        FENCE_CGROUP,
         FENCE_MAX_,
 };
 

@@ -23,8 +23,8 @@ static const char *const masked_directories[] = { "acpi", "asound", "scsi" };
 /* What only the host's root may read: of matter where the box's host id is root's, in a container
  * that has no other to give. */
 static const char *const masked_from_root[] = {
-        "kcore", "kmsg",       "timer_list", "vmallocinfo", "slabinfo",
-        "iomem", "kpagecount", "kpageflags", "kpagecgroup", "sysrq-trigger",
+        "kcore",      "kmsg",       "timer_list",  "vmallocinfo",   "slabinfo",  "iomem",
+        "kpagecount", "kpageflags", "kpagecgroup", "sysrq-trigger", "key-users",
 };
 
 /* Limits that a box's user namespace has for itself. The first one is a second fence: without
@@ -121,6 +121,11 @@ int box_new_proc(struct child *child)
                 return proc < 0 ? step_failed(child, "copy the mounts of", "/proc", errno) : proc;
         }
         fs = (int)syscall(SYS_fsopen, "proc", FSOPEN_CLOEXEC);
+        /* A process that is closed to others belongs to the host's root in /proc. Where that is the
+         * box's own id as well, init would be open to its program: so it is not shown. A kernel
+         * before 5.8 does not know the option. */
+        if (fs >= 0 && child->plan->host_uid == 0)
+                (void)syscall(SYS_fsconfig, fs, FSCONFIG_SET_STRING, "hidepid", "ptraceable", 0);
         if (fs < 0 || syscall(SYS_fsconfig, fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
                 return step_failed(child, "make a /proc", NULL, errno);
         proc = (int)syscall(SYS_fsmount, fs, FSMOUNT_CLOEXEC,

@@ -21,6 +21,7 @@
 #include <sys/utsname.h>
 
 #include "cli/cli.h"
+#include "warden/cgroup.h"
 
 /* ---- The host ---- */
 
@@ -44,6 +45,7 @@ struct doctor_host {
         int cgroup_version; /* 0: none is mounted */
         bool cgroup_writable;
         char cgroup_controllers[128]; /* of our own group */
+        enum cgroup_obstacle cgroup_obstacle;
         enum doctor_container container;
         char container_hint[64]; /* by what it was recognized */
 };
@@ -54,8 +56,9 @@ void doctor_look_at_host(struct doctor_host *host);
  * through them. `where` is the failed step; NULL: any. */
 struct doctor_obstacle {
         char cause[192];
-        char fix[320];
+        char fix[400];
 };
+#define DOCTOR_LISTENER "load the system call filter"
 bool doctor_next_obstacle(const struct doctor_host *host, const char *where, size_t *index,
                           struct doctor_obstacle *ret);
 

@@ -98,6 +98,7 @@ static void look_at_cgroup(struct doctor_host *host)
         size_t length;
         const char *own;
 
+        host->cgroup_obstacle = cgroup_look();
         if (statfs("/sys/fs/cgroup", &fs) < 0)
                 return;
         if (fs.f_type != CGROUP2_SUPER_MAGIC) {
@@ -234,6 +235,11 @@ static bool proc_is_covered(const struct doctor_host *host)
                strstr(text, " /proc/scsi ");
 }
 
+static bool is_filtered(const struct doctor_host *host)
+{
+        return host->filtered;
+}
+
 static bool filtered_by_docker(const struct doctor_host *host)
 {
         return host->filtered && host->container == CONTAINER_DOCKER;
@@ -294,6 +300,9 @@ static const struct {
           "a seccomp filter of whoever started callbox may refuse what boxes are made with",
           "start callbox without it (under systemd: without RestrictNamespaces= and "
           "SystemCallFilter=)" },
+        { DOCTOR_LISTENER, is_filtered,
+          "a seccomp filter of another box, which listens, is in force already",
+          "start callbox without it: outside of that box" },
         { PROC, proc_is_covered, "parts of /proc are covered, so no box can have one of its own",
           "docker run --security-opt systempaths=unconfined ..., podman run --security-opt "
           "unmask=ALL ..., or procMount: Unmasked in a pod" },
@@ -346,23 +355,11 @@ void doctor_explain_landlock(const struct doctor_host *host, struct doctor_obsta
 
 void doctor_explain_cgroup(const struct doctor_host *host, struct doctor_obstacle *ret)
 {
-        if (host->cgroup_version == 0)
-                explain(ret, "no cgroup file system is mounted",
-                        "mount -t cgroup2 none /sys/fs/cgroup, or start the container with one");
-        else if (host->cgroup_version == 1)
-                explain(ret, "/sys/fs/cgroup is cgroup v1, in which subtrees cannot be handed out",
-                        "boot the host with systemd.unified_cgroup_hierarchy=1 or cgroup_no_v1=all "
-                        "and "
-                        "mount cgroup2 at /sys/fs/cgroup");
-        else if (!host->cgroup_writable && host->container != CONTAINER_NONE)
-                explain(ret, "the container's cgroup is read-only",
-                        "start the container with a writable cgroup tree of its own (podman run "
-                        "--systemd=always, or a privileged pod)");
-        else if (!host->cgroup_writable)
-                explain(ret, "the cgroup that callbox was started in is not its own",
-                        "systemd-run --user --scope -p Delegate=yes callbox run ...");
+        enum cgroup_obstacle obstacle = host->cgroup_obstacle;
+
+        if (obstacle == CGROUP_FINE)
+                explain(ret, "no group could be made although there is a place for it",
+                        "raise cgroup.max.descendants and cgroup.max.depth of the groups above");
         else
-                explain(ret, "the memory and pids controllers cannot be handed to a subtree",
-                        "start callbox alone in a delegated group: systemd-run --user --scope -p "
-                        "Delegate=yes callbox run ...");
+                explain(ret, cgroup_obstacle_str(obstacle), cgroup_obstacle_fix(obstacle));
 }

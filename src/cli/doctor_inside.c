@@ -140,17 +140,24 @@ static int inside_syscalls(char **args)
         return PROBE_HELD;
 }
 
-/* Which id of the host is the box? */
-static long host_id(void)
+/* Which id of the host is the box? And has it a user namespace with that one alone? */
+static long host_id(bool *ret_alone)
 {
         _cleanup_free_ char *map = NULL;
-        unsigned long inside, outside;
+        unsigned long inside, outside, count, id = geteuid();
         size_t length;
 
-        if (file_read(AT_FDCWD, "/proc/self/uid_map", 4 * KIB, &map, &length) < 0 ||
-            sscanf(map, "%lu %lu", &inside, &outside) != 2)
+        if (file_read(AT_FDCWD, "/proc/self/uid_map", 4 * KIB, &map, &length) < 0)
                 return -1;
-        return (long)outside;
+        for (const char *line = map; line && *line; line = strchr(line, '\n')) {
+                line += *line == '\n';
+                if (sscanf(line, "%lu %lu %lu", &inside, &outside, &count) == 3 && id >= inside &&
+                    id - inside < count) {
+                        *ret_alone = count == 1;
+                        return (long)(outside + id - inside);
+                }
+        }
+        return -1;
 }
 
 /* args: the host id that the box must not be, or -1 */
@@ -158,15 +165,18 @@ static int inside_privileges(char **args)
 {
         struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
         struct __user_cap_data_struct caps[2] = { 0 };
-        long id = host_id();
+        bool alone = false;
+        long id = host_id(&alone);
 
         if (syscall(SYS_capget, &header, caps) < 0)
                 return failed("capget");
         for (size_t i = 0; i < ARRAY_SIZE(caps); i++)
                 if (caps[i].effective | caps[i].permitted | caps[i].inheritable)
                         return broken("the program has capabilities");
+        /* Without a namespace of its own a user's box keeps a bounding set, which is of no use to
+         * one who cannot gain anything by exec. */
         for (int cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
-                if (prctl(PR_CAPBSET_READ, cap, 0, 0, 0) == 1 ||
+                if ((alone && prctl(PR_CAPBSET_READ, cap, 0, 0, 0) == 1) ||
                     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_IS_SET, cap, 0, 0) == 1)
                         return broken("the program could get capabilities");
         if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)

@@ -51,7 +51,8 @@ static bool check_tree_kill(struct examination *x, const struct report *report,
         return true;
 }
 
-/* Every call that the probe made stands in the report. */
+/* Every call that the probe made stands in the report; but what a filter around callbox refuses as
+ * well never gets as far as ours. */
 static bool check_syscalls(struct examination *x, const struct report *report,
                            struct doctor_finding *finding)
 {
@@ -59,7 +60,6 @@ static bool check_syscalls(struct examination *x, const struct report *report,
         json_t *denial;
         size_t i, seen = 0;
 
-        (void)x;
         json_array_foreach(report->denials, i, denial)
         {
                 const char *what = json_string_value(json_object_get(denial, "what"));
@@ -67,7 +67,7 @@ static bool check_syscalls(struct examination *x, const struct report *report,
                 for (size_t j = 0; j < ARRAY_SIZE(tried); j++)
                         seen += what && strcmp(what, tried[j]) == 0;
         }
-        if (seen == ARRAY_SIZE(tried))
+        if (seen == ARRAY_SIZE(tried) || x->host->filtered)
                 return true;
         snprintf(finding->cause, sizeof(finding->cause),
                  "the report names %zu of %zu refused system calls", seen, ARRAY_SIZE(tried));
@@ -242,9 +242,11 @@ static void explain_setup(const struct examination *x, const struct report *repo
 {
         struct doctor_obstacle obstacle;
         size_t index = 0, at, fix_at = 0;
+        /* A process can have one listener only. */
+        const char *where = report->error.code == -EBUSY ? DOCTOR_LISTENER : report->error.where;
 
         at = (size_t)snprintf(finding->cause, sizeof(finding->cause), "%s", report->error.text);
-        while (doctor_next_obstacle(x->host, report->error.where, &index, &obstacle)) {
+        while (doctor_next_obstacle(x->host, where, &index, &obstacle)) {
                 at += (size_t)snprintf(finding->cause + at, sizeof(finding->cause) - at, "; %s",
                                        obstacle.cause);
                 fix_at += (size_t)snprintf(finding->fix + fix_at, sizeof(finding->fix) - fix_at,

@@ -13,7 +13,7 @@ const char options_help[] =
         "         --protect NAME     --unprotect NAME  --no-system  hide /usr, /etc\n"
         "Network: --net none|loopback|host             (none)\n"
         "Env:     --env NAME=VALUE   set               --env NAME          pass on\n"
-        "Limits:  --timeout SEC (30) --cpu SEC         --memory SIZE (512M)\n"
+        "Limits:  --timeout SEC (30) --cpu SEC  --cpus N  --memory SIZE (512M)\n"
         "         --processes N (128)  --open-files N (1024)  --file-size SIZE (1G)\n"
         "         --tmp-size SIZE (64M)  --output SIZE  --capture SIZE (100K)\n"
         "Calls:   --allow-syscall NAME  --deny-syscall NAME  --on-denied errno|kill\n"
@@ -51,6 +51,7 @@ static const struct option {
         { "--env", VARIABLE, "environment", NULL, false },
         { "--timeout", SET_NUMBER, "limits", "wall", false },
         { "--cpu", SET_NUMBER, "limits", "cpu", true },
+        { "--cpus", SET_NUMBER, "limits", "cpus", true },
         { "--memory", SET_TEXT, "limits", "memory", true },
         { "--processes", SET_INTEGER, "limits", "processes", true },
         { "--file-size", SET_TEXT, "limits", "file_size", true },

@@ -183,6 +183,7 @@ static void tighten(const struct policy_limits *limits, cbx_spec *spec)
 {
         spec->wall_limit = limits->wall;
         spec->cpu_limit = limits->cpu;
+        spec->cpus_limit = limits->cpus;
         spec->memory_limit = limits->memory;
         spec->process_limit = limits->processes;
         spec->file_size_limit = limits->file_size;

@@ -120,6 +120,7 @@ static int read_limits(const cbx_spec *spec, const cbx_policy *policy, struct wi
 
         ret->limits = (struct policy_limits){ .wall = spec->wall_limit,
                                               .cpu = spec->cpu_limit,
+                                              .cpus = spec->cpus_limit,
                                               .memory = spec->memory_limit,
                                               .processes = spec->process_limit,
                                               .file_size = spec->file_size_limit,

@@ -30,6 +30,7 @@ static const struct spelling {
         { "set", "environment", "values" },
         { "wall", "limits", "timeout time wall_time walltime deadline seconds" },
         { "cpu", "limits", "cpu_time" },
+        { "cpus", "limits", "cpu_quota cores cpu_max processors" },
         { "memory", "limits", "mem ram rss max_memory memory_limit" },
         { "processes", "limits", "pids nproc procs threads max_processes" },
         { "file_size", "limits", "fsize filesize max_file_size" },

@@ -61,6 +61,7 @@ struct policy_variable {
 struct policy_limits {
         double wall;         /* seconds, from the start of the program; > 0 */
         double cpu;          /* seconds, whole tree */
+        double cpus;         /* processors' worth of time, whole tree */
         uint64_t memory;     /* bytes, whole tree */
         uint64_t processes;  /* processes and threads, whole tree */
         uint64_t file_size;  /* bytes, each file */

@@ -8,7 +8,10 @@
 #define SIZE_LIMIT_MAX (1ULL << 50) /* 1024T; what needs more has no limit */
 #define SECONDS_MAX 1e9
 
-enum limit_kind { LIMIT_SECONDS, LIMIT_SIZE, LIMIT_COUNT };
+#define CPUS_MIN 0.01
+#define CPUS_MAX 8192
+
+enum limit_kind { LIMIT_SECONDS, LIMIT_CPUS, LIMIT_SIZE, LIMIT_COUNT };
 
 /* Where `optional`, null is allowed and is 0 in the struct. The smallest values are those with
  * which a dynamically linked program can still be started. */
@@ -22,6 +25,7 @@ static const struct limit {
 #define AT(member) offsetof(struct policy_limits, member)
         { "wall", LIMIT_SECONDS, false, AT(wall), 30, 0, 0 },
         { "cpu", LIMIT_SECONDS, true, AT(cpu), 0, 0, 0 },
+        { "cpus", LIMIT_CPUS, true, AT(cpus), 0, 0, 0 },
         { "memory", LIMIT_SIZE, true, AT(memory), 512 * MIB, MIB, SIZE_LIMIT_MAX },
         { "processes", LIMIT_COUNT, true, AT(processes), 128, 1, 1 << 22 },
         { "file_size", LIMIT_SIZE, true, AT(file_size), GIB, 1, SIZE_LIMIT_MAX },
@@ -38,7 +42,13 @@ static const struct {
         uint64_t bytes;
 } units[] = { { 'T', 1024 * GIB }, { 'G', GIB }, { 'M', MIB }, { 'K', KIB } };
 
-static double *seconds_at(const struct limit *limit, struct policy_limits *limits)
+/* Seconds and shares are fractions, sizes and counts are not. */
+static bool is_real(const struct limit *limit)
+{
+        return limit->kind == LIMIT_SECONDS || limit->kind == LIMIT_CPUS;
+}
+
+static double *real_at(const struct limit *limit, struct policy_limits *limits)
 {
         return (double *)(void *)((char *)limits + limit->offset);
 }
@@ -202,6 +212,24 @@ int policy_read_size(json_t *value, const struct json_place *at, cbx_error *erro
         return read_number(&any, value, at, error, ret_size);
 }
 
+static int read_cpus(json_t *value, const struct json_place *at, cbx_error *error, double *ret_cpus)
+{
+        double cpus;
+        int r;
+
+        if (!json_is_number(value))
+                return json_refuse_type(at, error, "a number of processors", value);
+        cpus = json_number_value(value);
+        if (cpus >= CPUS_MIN && cpus <= CPUS_MAX) {
+                *ret_cpus = cpus;
+                return 0;
+        }
+        r = json_refuse(at, error, "must be at least %g and at most %d processors", CPUS_MIN,
+                        CPUS_MAX);
+        error_hint(error, "0.5 is half of one; null means no limit");
+        return r;
+}
+
 static int read_seconds(json_t *value, const struct json_place *at, cbx_error *error,
                         double *ret_seconds)
 {
@@ -231,8 +259,9 @@ static int refuse_looser(const struct limit *limit, const struct json_place *at,
 {
         char text[32];
 
-        if (limit->kind == LIMIT_SECONDS)
-                (void)snprintf(text, sizeof(text), "%g seconds", seconds);
+        if (is_real(limit))
+                (void)snprintf(text, sizeof(text), "%g %s", seconds,
+                               limit->kind == LIMIT_CPUS ? "processors" : "seconds");
         else if (limit->kind == LIMIT_SIZE)
                 size_to_str(number, text, sizeof(text));
         else
@@ -243,21 +272,23 @@ static int refuse_looser(const struct limit *limit, const struct json_place *at,
 static int read_limit(const struct limit *limit, json_t *value, const struct json_place *at,
                       bool tighten, cbx_error *error, struct policy_limits *limits)
 {
-        double *seconds = seconds_at(limit, limits), new_seconds = 0;
+        double *seconds = real_at(limit, limits), new_seconds = 0;
         uint64_t *number = number_at(limit, limits), new_number = 0;
         int r = 0;
 
         if (json_is_null(value)) {
                 if (!limit->optional)
                         return json_refuse(at, error, "cannot be without a limit");
-        } else if (limit->kind == LIMIT_SECONDS)
+        } else if (limit->kind == LIMIT_CPUS)
+                r = read_cpus(value, at, error, &new_seconds);
+        else if (limit->kind == LIMIT_SECONDS)
                 r = read_seconds(value, at, error, &new_seconds);
         else
                 r = read_number(limit, value, at, error, &new_number);
         if (r < 0)
                 return r;
 
-        if (limit->kind == LIMIT_SECONDS) {
+        if (is_real(limit)) {
                 if (tighten && is_looser(limit, *seconds, new_seconds))
                         return refuse_looser(limit, at, *seconds, 0, error);
                 *seconds = new_seconds;
@@ -276,11 +307,15 @@ static int tighten(const struct limit *limit, struct policy_limits *asked,
 {
         struct json_place at = { .key = limit->key };
 
-        if (limit->kind == LIMIT_SECONDS) {
-                double *seconds = seconds_at(limit, limits), wanted = *seconds_at(limit, asked);
+        if (is_real(limit)) {
+                double *seconds = real_at(limit, limits), wanted = *real_at(limit, asked);
 
                 if (wanted == 0)
                         return 0;
+                if (limit->kind == LIMIT_CPUS && !(wanted >= CPUS_MIN && wanted <= CPUS_MAX))
+                        return json_refuse(&at, error,
+                                           "must be at least %g and at most %d processors",
+                                           CPUS_MIN, CPUS_MAX);
                 if (!(wanted > 0 && wanted <= SECONDS_MAX))
                         return json_refuse(&at, error,
                                            "must be more than 0 and at most %.0f seconds",
@@ -354,8 +389,8 @@ int policy_read_limits(json_t *value, const struct json_place *at, cbx_error *er
 void policy_limits_default(struct policy_limits *limits)
 {
         for (size_t i = 0; i < ARRAY_SIZE(table); i++)
-                if (table[i].kind == LIMIT_SECONDS)
-                        *seconds_at(&table[i], limits) = (double)table[i].standard;
+                if (is_real(&table[i]))
+                        *real_at(&table[i], limits) = (double)table[i].standard;
                 else
                         *number_at(&table[i], limits) = table[i].standard;
 }
@@ -374,8 +409,8 @@ json_t *policy_limits_to_json(const struct policy_limits *limits)
 
         for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
                 const struct limit *limit = &table[i];
-                bool is_seconds = limit->kind == LIMIT_SECONDS;
-                double seconds = is_seconds ? *seconds_at(limit, &copy) : 0;
+                bool is_seconds = is_real(limit);
+                double seconds = is_seconds ? *real_at(limit, &copy) : 0;
                 uint64_t number = is_seconds ? 0 : *number_at(limit, &copy);
                 json_t *value;
 

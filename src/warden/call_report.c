@@ -52,6 +52,12 @@ static void judge(struct call *call, const struct box_page *page, const struct c
                 report->reason = REASON_MEMORY;
         } else if (page->verdict != BOX_OK) {
                 report->reason = verdicts[page->verdict];
+        } else if (usage->host_out_of_memory) {
+                report->reason = REASON_INTERNAL;
+                error_set(&report->error, -ENOMEM, "host",
+                          "the host ran out of memory, and its kernel killed this call for it");
+                error_hint(&report->error, "the call was within its own limit: run fewer calls at "
+                                           "once, or give the host more memory");
         } else if (page->ended == 0) {
                 report->reason = REASON_INTERNAL;
                 error_set(&report->error, -EPROTO, "init", "the box's init was killed");
@@ -93,6 +99,7 @@ void call_write_report(struct call *call)
         if (call->box.running && started && started < call->begun) /* it waited for this call */
                 report->run_time = page->ended > call->begun ? page->ended - call->begun : 0;
         report->memory_peak = usage.memory_peak ? usage.memory_peak : report->memory_peak;
+        report->processes_peak = MAX(report->processes_peak, usage.processes_peak);
         if (usage.cpu_user + usage.cpu_system > 0) {
                 report->cpu_user = usage.cpu_user;
                 report->cpu_system = usage.cpu_system;
@@ -100,7 +107,7 @@ void call_write_report(struct call *call)
         report->policy = cbx_policy_ref((cbx_policy *)call->plan->policy);
         report->caged = call->plan->caged;
         report->landlock_abi = page->landlock_abi;
-        report->cgroup = call->box.cgroup.fd >= 0;
+        report->cgroup = cgroup_means(&call->box.cgroup);
         for (size_t i = 0; i < call->plan->n_warnings; i++)
                 report_warn(report, "%s", call->plan->warnings[i]);
 }

@@ -1,188 +1,83 @@
 /* SPDX-License-Identifier: MIT */
 #include "warden/cgroup.h"
 
-#include <dirent.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <linux/magic.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/statfs.h>
 
-#define ROOT "/sys/fs/cgroup"
-#define LEAF "callbox-warden" /* where the warden itself lives below a delegated group */
+#include "warden/cgroup_files.h"
 
-static int write_text(int directory, const char *name, const char *text)
+#define CPU_PERIOD 100000 /* us; the kernel's own default */
+#define TRIES_MAX 8       /* names that another warden has taken, or has swept away */
+
+int cgroup_write(int directory, const char *name, const char *text)
 {
         _cleanup_fd_ int fd = openat(directory, name, O_WRONLY | O_CLOEXEC);
 
         return fd < 0 ? -errno : fd_write_all(fd, text, strlen(text));
 }
 
-static int write_number(int directory, const char *name, uint64_t value)
+int cgroup_write_number(int directory, const char *name, uint64_t value)
 {
         char text[32];
 
         snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
-        return write_text(directory, name, text);
+        return cgroup_write(directory, name, text);
 }
 
-/* Does a space-separated list hold a word? */
-static bool has_word(const char *list, const char *word)
+enum cgroup_means cgroup_means(const struct cgroup *cgroup)
 {
-        size_t n = strlen(word);
-
-        for (const char *at = list; (at = strstr(at, word)); at += n)
-                if ((at == list || at[-1] == ' ') && (at[n] == ' ' || at[n] == '\n' || !at[n]))
-                        return true;
-        return false;
+        return cgroup->fd < 0 ? CGROUP_NONE : cgroup->parent->cpu ? CGROUP_SHARED : CGROUP_COUNTED;
 }
 
-static bool has_controllers(int directory, const char *name)
+/* ---- Limits ---- */
+
+/* Just below the limit the kernel begins to take back what it only keeps for later, and slows down
+ * whoever asks for more. The nearer the two are, the less it does so: at a sixty-fourth, a call
+ * that is about to be killed is held up by a tenth of a second. */
+static int limit_memory(int group, uint64_t limit)
 {
-        _cleanup_free_ char *text = NULL;
-        size_t length;
+        int r = cgroup_write_number(group, "memory.max", limit);
 
-        return file_read(directory, name, 4 * KIB, &text, &length) == 0 &&
-               has_word(text, "memory") && has_word(text, "pids");
-}
-
-/* The cgroup that this process is in, as a path below ROOT. */
-static int own_path(char *room, size_t size)
-{
-        _cleanup_free_ char *text = NULL;
-        size_t length;
-        char *line, *end;
-
-        if (file_read(AT_FDCWD, "/proc/self/cgroup", 64 * KIB, &text, &length) < 0)
-                return -ENOENT;
-        for (line = text; line && strncmp(line, "0::/", 4) != 0;) {
-                line = strchr(line, '\n');
-                line = line ? line + 1 : NULL;
-        }
-        if (!line)
-                return -ENOENT;
-        line += 3;
-        end = strchr(line, '\n');
-        if (end)
-                *end = '\0';
-        /* A warden that already moved into its leaf works in the group above it. */
-        end = strrchr(line, '/');
-        if (end && strcmp(end + 1, LEAF) == 0)
-                *end = '\0';
-        return snprintf(room, size, "%s%s", ROOT, line) < (int)size ? 0 : -ENAMETOOLONG;
-}
-
-/* Leave the leaf again and take it away. */
-static void step_up(int group)
-{
-        (void)write_text(group, "cgroup.subtree_control", "-memory -pids");
-        (void)write_text(group, "cgroup.procs", "0");
-        (void)unlinkat(group, LEAF, AT_REMOVEDIR);
-}
-
-/* Controllers can be handed to children only by a group without processes (or by the root), so
- * the warden steps down into a leaf. Where others live beside it, that does not help. */
-static int enable_controllers(int group)
-{
-        int r;
-
-        if (has_controllers(group, "cgroup.subtree_control"))
-                return 0;
-        r = write_text(group, "cgroup.subtree_control", "+memory +pids");
-        if (r != -EBUSY)
-                return r;
-        if (mkdirat(group, LEAF, 0755) < 0 && errno != EEXIST)
-                return -errno;
-        r = write_text(group, LEAF "/cgroup.procs", "0");
         if (r == 0)
-                r = write_text(group, "cgroup.subtree_control", "+memory +pids");
-        if (r < 0)
-                step_up(group);
+                r = cgroup_write(group, "memory.oom.group", "1");
+        if (r == 0)
+                r = cgroup_write_number(group, "memory.high", limit - limit / 64);
+        /* Absent on kernels without swap accounting, where there is none to forbid. */
+        if (r == 0)
+                (void)cgroup_write(group, "memory.swap.max", "0");
         return r;
 }
 
-/* The group below which calls get theirs, or -1. */
-static int open_parent(void)
+static int limit_cpus(int group, double cpus)
 {
-        char path[PATH_MAX];
-        _cleanup_fd_ int group = -1;
-        struct statfs fs;
+        char text[64];
 
-        if (statfs(ROOT, &fs) < 0 || fs.f_type != CGROUP2_SUPER_MAGIC ||
-            own_path(path, sizeof(path)) < 0 || access(path, W_OK) < 0)
-                return -1;
-        group = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (group < 0 || !has_controllers(group, "cgroup.controllers") ||
-            enable_controllers(group) < 0)
-                return -1;
-        return TAKE_FD(group);
+        /* The kernel grants a millisecond at least. */
+        snprintf(text, sizeof(text), "%.0f %d", MAX(cpus * CPU_PERIOD, 1000), CPU_PERIOD);
+        return cgroup_write(group, "cpu.max", text);
 }
 
-/* Groups of a warden that was killed are nobody's: its boxes ended with it. */
-static void sweep(int parent)
+static int set_limits(const struct cgroup *cgroup, const struct policy_limits *limits)
 {
-        int fd = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        DIR *directory = fd < 0 ? NULL : fdopendir(fd);
-        struct dirent *entry;
-        unsigned number;
-        pid_t pid;
-
-        if (!directory)
-                base_close(fd);
-        while (directory && (entry = readdir(directory)))
-                if (sscanf(entry->d_name, "callbox-%d-%u", &pid, &number) == 2 &&
-                    kill(pid, 0) < 0 && errno == ESRCH)
-                        (void)unlinkat(parent, entry->d_name, AT_REMOVEDIR);
-        if (directory)
-                closedir(directory);
-}
-
-void cgroup_parent_open(struct cgroup_parent *parent)
-{
-        parent->fd = open_parent();
-        if (parent->fd >= 0)
-                sweep(parent->fd);
-}
-
-void cgroup_parent_close(struct cgroup_parent *parent)
-{
-        if (parent->fd >= 0 && faccessat(parent->fd, LEAF, F_OK, 0) == 0)
-                step_up(parent->fd);
-        parent->fd = base_close(parent->fd);
-}
-
-const char *cgroup_available(void)
-{
-        _cleanup_(cgroup_parent_close) struct cgroup_parent parent = CGROUP_PARENT_INIT;
-
-        cgroup_parent_open(&parent);
-        return parent.fd >= 0 ? "cgroup v2, own subtree" : NULL;
-}
-
-static int set_limits(int group, const struct policy_limits *limits)
-{
+        uint64_t processes = limits->processes;
         int r = 0;
 
-        if (limits->memory) {
-                r = write_number(group, "memory.max", limits->memory);
-                if (r == 0)
-                        r = write_text(group, "memory.oom.group", "1");
-                /* Absent on kernels without swap accounting, where there is none to forbid. */
-                if (r == 0)
-                        (void)write_text(group, "memory.swap.max", "0");
-        }
-        if (r == 0 && limits->processes)
-                r = write_number(group, "pids.max", limits->processes + limits->processes / 8 + 8);
+        if (limits->memory)
+                r = limit_memory(cgroup->fd, limits->memory);
+        /* Init counts and says so; this is for what is quicker than it. */
+        if (r == 0 && processes)
+                r = cgroup_write_number(cgroup->fd, "pids.max", processes + processes / 8 + 8);
+        if (r == 0 && limits->cpus > 0 && cgroup->parent->cpu)
+                r = limit_cpus(cgroup->fd, limits->cpus);
         return r;
 }
 
-int cgroup_set_limits(const struct cgroup *cgroup, const struct policy_limits *limits,
-                      cbx_error *error)
+static int apply(const struct cgroup *cgroup, const struct policy_limits *limits, cbx_error *error)
 {
-        int r = cgroup->fd < 0 ? 0 : set_limits(cgroup->fd, limits);
+        int r = cgroup->fd < 0 ? 0 : set_limits(cgroup, limits);
 
         if (r < 0)
                 return error_set(error, r, "cgroup", "cannot set the limits of a control group: %s",
@@ -190,25 +85,47 @@ int cgroup_set_limits(const struct cgroup *cgroup, const struct policy_limits *l
         return 0;
 }
 
-int cgroup_open(struct cgroup *cgroup, const struct cgroup_parent *parent,
-                const struct policy_limits *limits, cbx_error *error)
+/* ---- A group ---- */
+
+/* A name of our own and a lock on it; another may sweep it away between the two. */
+static int make(struct cgroup *cgroup, struct cgroup_parent *parent)
 {
         static unsigned serial;
-        int r;
+        struct stat st;
+        int fd;
+
+        snprintf(cgroup->name, sizeof(cgroup->name), CGROUP_NAME, parent->owner, serial++);
+        if (mkdirat(parent->fd, cgroup->name, 0755) < 0)
+                return -errno;
+        fd = openat(parent->fd, cgroup->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0)
+                return -errno;
+        if (flock(fd, LOCK_EX | LOCK_NB) < 0 ||
+            fstatat(parent->fd, cgroup->name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+                base_close(fd);
+                return -EEXIST;
+        }
+        cgroup->fd = fd;
+        cgroup->parent = parent;
+        parent->live++;
+        return 0;
+}
+
+int cgroup_open(struct cgroup *cgroup, struct cgroup_parent *parent,
+                const struct policy_limits *limits, cbx_error *error)
+{
+        int r = -EEXIST;
 
         *cgroup = (struct cgroup)CGROUP_INIT;
         if (parent->fd < 0)
                 return 0;
-        snprintf(cgroup->name, sizeof(cgroup->name), "callbox-%d-%u", getpid(), serial++);
-        if (mkdirat(parent->fd, cgroup->name, 0755) < 0)
+        if (parent->litter)
+                cgroup_parent_sweep(parent);
+        for (int i = 0; i < TRIES_MAX && (r == -EEXIST || r == -ENOENT); i++)
+                r = make(cgroup, parent);
+        if (r < 0) /* the host has a bound on groups: the report says that there was none */
                 return 0;
-        cgroup->parent = parent->fd;
-        cgroup->fd = openat(parent->fd, cgroup->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (cgroup->fd < 0)
-                r = error_set(error, -errno, "cgroup", "cannot open a control group: %s",
-                              strerror(errno));
-        else
-                r = cgroup_set_limits(cgroup, limits, error);
+        r = apply(cgroup, limits, error);
         if (r < 0)
                 cgroup_close(cgroup);
         return r;
@@ -231,48 +148,93 @@ int cgroup_adopt(const struct cgroup *cgroup, int pidfd)
         pid = strstr(text, "\nPid:\t");
         if (!pid || atoi(pid + 6) <= 0)
                 return -ESRCH;
-        return write_number(cgroup->fd, "cgroup.procs", strtoull(pid + 6, NULL, 10));
+        return cgroup_write_number(cgroup->fd, "cgroup.procs", strtoull(pid + 6, NULL, 10));
 }
 
-/* The number after "key " in a file of such lines. */
-static uint64_t read_key(int group, const char *name, const char *key)
-{
-        _cleanup_free_ char *text = NULL;
-        size_t length, n = strlen(key);
+/* ---- Usage ---- */
 
-        if (file_read(group, name, 16 * KIB, &text, &length) < 0)
-                return 0;
-        for (char *line = text; line; line = strchr(line, '\n')) {
+/* The number after "key " in a file of such lines. */
+static uint64_t find_key(const char *text, const char *key)
+{
+        size_t n = strlen(key);
+
+        for (const char *line = text; line && *line; line = strchr(line, '\n')) {
                 line += *line == '\n';
                 if (strncmp(line, key, n) == 0 && line[n] == ' ')
                         return strtoull(line + n, NULL, 10);
-                if (!*line)
-                        break;
         }
         return 0;
 }
 
+static uint64_t read_number(int group, const char *name)
+{
+        _cleanup_free_ char *text = NULL;
+        size_t length;
+
+        return file_read(group, name, 64, &text, &length) == 0 ? strtoull(text, NULL, 10) : 0;
+}
+
+static void read_cpu(int group, uint64_t ret[2])
+{
+        _cleanup_free_ char *text = NULL;
+        size_t length;
+
+        ret[0] = ret[1] = 0;
+        if (file_read(group, "cpu.stat", 16 * KIB, &text, &length) < 0)
+                return;
+        ret[0] = find_key(text, "user_usec") * 1000;
+        ret[1] = find_key(text, "system_usec") * 1000;
+}
+
+/* The kernel notes each kill for want of memory, but "oom" only where the limit is this group's
+ * own; without it the whole host had no more, or a group above this one. */
+static void read_events(int group, struct cgroup_usage *usage)
+{
+        _cleanup_free_ char *text = NULL;
+        size_t length;
+        bool killed, own;
+
+        if (file_read(group, "memory.events", 16 * KIB, &text, &length) < 0)
+                return;
+        killed = find_key(text, "oom_kill") > 0;
+        own = find_key(text, "oom") > 0;
+        usage->out_of_memory = killed && own;
+        usage->host_out_of_memory = killed && !own;
+        /* Before Linux 5.19 the peak is not noted; but then it was this. */
+        if (usage->out_of_memory && usage->memory_peak == 0)
+                usage->memory_peak = read_number(group, "memory.max");
+}
+
 void cgroup_read(const struct cgroup *cgroup, struct cgroup_usage *ret)
 {
-        _cleanup_free_ char *peak = NULL;
-        size_t length;
+        uint64_t cpu[2];
 
         *ret = (struct cgroup_usage){ 0 };
         if (cgroup->fd < 0)
                 return;
-        if (file_read(cgroup->fd, "memory.peak", 64, &peak, &length) == 0)
-                ret->memory_peak = strtoull(peak, NULL, 10);
-        ret->cpu_user = read_key(cgroup->fd, "cpu.stat", "user_usec") * 1000;
-        ret->cpu_system = read_key(cgroup->fd, "cpu.stat", "system_usec") * 1000;
-        ret->out_of_memory = read_key(cgroup->fd, "memory.events", "oom_kill") > 0;
+        ret->memory_peak = read_number(cgroup->fd, "memory.peak");
+        ret->processes_peak = read_number(cgroup->fd, "pids.peak");
+        read_cpu(cgroup->fd, cpu);
+        ret->cpu_user = cpu[0] - MIN(cpu[0], cgroup->cpu_before[0]);
+        ret->cpu_system = cpu[1] - MIN(cpu[1], cgroup->cpu_before[1]);
+        read_events(cgroup->fd, ret);
+}
+
+int cgroup_begin(struct cgroup *cgroup, const struct policy_limits *limits, cbx_error *error)
+{
+        if (cgroup->fd >= 0)
+                read_cpu(cgroup->fd, cgroup->cpu_before);
+        return apply(cgroup, limits, error);
 }
 
 void cgroup_close(struct cgroup *cgroup)
 {
-        if (cgroup->fd >= 0)
-                (void)write_text(cgroup->fd, "cgroup.kill", "1");
-        cgroup->fd = base_close(cgroup->fd);
-        if (cgroup->parent >= 0)
-                (void)unlinkat(cgroup->parent, cgroup->name, AT_REMOVEDIR);
-        cgroup->parent = -1;
+        if (cgroup->fd < 0)
+                return;
+        (void)cgroup_write(cgroup->fd, "cgroup.kill", "1");
+        base_close(cgroup->fd);
+        cgroup->parent->live--;
+        if (unlinkat(cgroup->parent->fd, cgroup->name, AT_REMOVEDIR) < 0 && errno == EBUSY)
+                cgroup->parent->litter = true;
+        *cgroup = (struct cgroup)CGROUP_INIT;
 }

@@ -5,6 +5,17 @@
 
 #include "warden/report.h"
 
+/* A share of the processors only the kernel can keep. */
+static const char *kept_cpu_by(const struct policy_limits *limits, enum cgroup_means cgroup)
+{
+        if (limits->cpus > 0 && cgroup != CGROUP_SHARED)
+                return NULL;
+        return limits->cpus > 0 && limits->cpu > 0 ? "cgroup cpu.max, sampling by init, RLIMIT_CPU"
+               : limits->cpus > 0                  ? "cgroup cpu.max"
+               : limits->cpu > 0                   ? "sampling by init, RLIMIT_CPU"
+                                                   : NULL;
+}
+
 /* Is its absence what the policy asked for, rather than the host's fault? */
 static bool not_asked(const cbx_policy *policy, enum guarantee guarantee)
 {
@@ -13,12 +24,12 @@ static bool not_asked(const cbx_policy *policy, enum guarantee guarantee)
         return (guarantee == GUARANTEE_NETWORK && policy->network == POLICY_NETWORK_HOST) ||
                (guarantee == GUARANTEE_MEMORY && !limits->memory) ||
                (guarantee == GUARANTEE_PIDS && !limits->processes) ||
-               (guarantee == GUARANTEE_CPU && !(limits->cpu > 0));
+               (guarantee == GUARANTEE_CPU && !(limits->cpu > 0) && !(limits->cpus > 0));
 }
 
 /* The same in a box without namespaces, where it is another means; NULL: it is not kept. */
-static const char *kept_in_cage(enum guarantee guarantee, int landlock_abi, bool cgroup, char *room,
-                                size_t size)
+static const char *kept_in_cage(enum guarantee guarantee, int landlock_abi,
+                                enum cgroup_means cgroup, char *room, size_t size)
 {
         switch (guarantee) {
         case GUARANTEE_TREE_KILL:
@@ -34,8 +45,8 @@ static const char *kept_in_cage(enum guarantee guarantee, int landlock_abi, bool
         case GUARANTEE_PRIVILEGES:
                 return "no capabilities, no_new_privs";
         case GUARANTEE_PIDS:
-                return cgroup ? "cgroup pids.max, sampling by init, RLIMIT_NPROC"
-                              : "sampling by init, RLIMIT_NPROC";
+                return cgroup != CGROUP_NONE ? "cgroup pids.max, sampling by init, RLIMIT_NPROC"
+                                             : "sampling by init, RLIMIT_NPROC";
         default:
                 return "";
         }
@@ -43,7 +54,7 @@ static const char *kept_in_cage(enum guarantee guarantee, int landlock_abi, bool
 
 /* By what a guarantee is kept, or NULL when it is not. */
 static const char *kept_by(const cbx_policy *policy, enum guarantee guarantee, bool caged,
-                           int landlock_abi, bool cgroup, char *room, size_t size)
+                           int landlock_abi, enum cgroup_means cgroup, char *room, size_t size)
 {
         const struct policy_limits *limits = &policy->limits;
         const char *in_cage =
@@ -65,27 +76,28 @@ static const char *kept_by(const cbx_policy *policy, enum guarantee guarantee, b
         case GUARANTEE_ENVIRONMENT:
                 return "own environment block";
         case GUARANTEE_MEMORY:
-                return !limits->memory ? NULL
-                       : cgroup        ? "cgroup memory.max"
-                                       : "sampling by init, RLIMIT_DATA";
+                return !limits->memory         ? NULL
+                       : cgroup != CGROUP_NONE ? "cgroup memory.max"
+                                               : "sampling by init, RLIMIT_DATA";
         case GUARANTEE_PIDS:
-                return !limits->processes ? NULL
-                       : cgroup           ? "cgroup pids.max, RLIMIT_NPROC"
-                                          : "RLIMIT_NPROC in an own user namespace";
+                return !limits->processes      ? NULL
+                       : cgroup != CGROUP_NONE ? "cgroup pids.max, RLIMIT_NPROC"
+                                               : "counting by init, RLIMIT_NPROC";
         case GUARANTEE_CPU:
-                return !(limits->cpu > 0) ? NULL : "sampling by init, RLIMIT_CPU";
+                return kept_cpu_by(limits, cgroup);
         case GUARANTEE_LANDLOCK:
                 snprintf(room, size, "Landlock ABI %d", landlock_abi);
                 return landlock_abi > 0 ? room : NULL;
         case GUARANTEE_CGROUP:
-                return cgroup ? "cgroup v2, own subtree" : NULL;
+                return cgroup != CGROUP_NONE ? "cgroup v2, own subtree" : NULL;
         case GUARANTEE_MAX_:
                 break;
         }
         return NULL;
 }
 
-json_t *guarantees_to_json(const cbx_policy *policy, bool caged, int landlock_abi, bool cgroup)
+json_t *guarantees_to_json(const cbx_policy *policy, bool caged, int landlock_abi,
+                           enum cgroup_means cgroup)
 {
         json_t *array = json_array();
         char room[128];
@@ -114,12 +126,31 @@ static const struct {
         { GUARANTEE_LANDLOCK,
           "use a kernel built with Landlock (Linux 5.13 or newer) that has it in "
           "its lsm= list" },
-        { GUARANTEE_CGROUP, "give callbox a cgroup v2 subtree of its own, for example: systemd-run "
-                            "--user --scope -p Delegate=yes callbox run ..." },
 };
 
-int guarantees_check(const cbx_policy *policy, bool caged, int landlock_abi, bool cgroup,
-                     cbx_error *error)
+/* The groups that are missing: why, and how to get them. */
+static void hint_cgroup(enum guarantee guarantee, cbx_error *error)
+{
+        enum cgroup_obstacle obstacle = cgroup_look();
+
+        if (guarantee == GUARANTEE_CPU)
+                error_set(error, -EOPNOTSUPP, "limits.cpus",
+                          "this host cannot keep a share of the processors: %s",
+                          obstacle == CGROUP_FINE ? "the cpu controller has not been handed down"
+                                                  : cgroup_obstacle_str(obstacle));
+        else if (obstacle != CGROUP_FINE)
+                error_set(error, -EOPNOTSUPP, "require",
+                          "this host cannot keep the guarantee \"%s\": %s",
+                          guarantee_str(guarantee), cgroup_obstacle_str(obstacle));
+        error_hint(error, "%s",
+                   obstacle == CGROUP_FINE
+                           ? "as root: echo +cpu >CGROUP/cgroup.subtree_control in each group "
+                             "above that of callbox, or Delegate=yes in its unit"
+                           : cgroup_obstacle_fix(obstacle));
+}
+
+int guarantees_check(const cbx_policy *policy, bool caged, int landlock_abi,
+                     enum cgroup_means cgroup, cbx_error *error)
 {
         char room[128];
 
@@ -134,7 +165,19 @@ int guarantees_check(const cbx_policy *policy, bool caged, int landlock_abi, boo
                 for (size_t j = 0; j < ARRAY_SIZE(fixes); j++)
                         if (fixes[j].guarantee == guarantee)
                                 error_hint(error, "%s", fixes[j].hint);
+                if (guarantee == GUARANTEE_CGROUP || guarantee == GUARANTEE_CPU)
+                        hint_cgroup(guarantee, error);
                 return -EOPNOTSUPP;
         }
         return 0;
+}
+
+int guarantees_check_limits(const cbx_policy *policy, const struct policy_limits *limits,
+                            enum cgroup_means cgroup, cbx_error *error)
+{
+        if (!(limits->cpus > 0) || cgroup == CGROUP_SHARED ||
+            !(policy->require & 1U << GUARANTEE_CPU))
+                return 0;
+        hint_cgroup(GUARANTEE_CPU, error);
+        return -EOPNOTSUPP;
 }

@@ -115,7 +115,9 @@ static void start(struct job *job, struct prepared *box)
         struct call *call = &job->call;
         int r;
 
-        if (cgroup_set_limits(&box->cgroup, &job->spec.limits, &job->report.error) < 0) {
+        if (cgroup_begin(&box->cgroup, &job->spec.limits, &job->report.error) < 0 ||
+            guarantees_check_limits(job->plan->plan.policy, &job->spec.limits,
+                                    cgroup_means(&box->cgroup), &job->report.error) < 0) {
                 box_kill(&box->box);
                 fail(job, NULL);
                 return;

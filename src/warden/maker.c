@@ -184,7 +184,7 @@ static void tell_refusal(int socket, int code)
         (void)wire_send_packed(socket, WIRE_PLAN, &pack, NULL, 0, MSG_DONTWAIT);
 }
 
-static _Noreturn void nursery_main(int socket, int warden)
+static _Noreturn void nursery_main(int socket, int warden, struct cgroup_parent *cgroup)
 {
         static struct wire_room room;
 
@@ -198,7 +198,7 @@ static _Noreturn void nursery_main(int socket, int warden)
                 int r = wire_receive(socket, &room, WIRE_REQUEST_MAX, 0, &message);
 
                 if (r == 0 || (r < 0 && r != -EMFILE && r != -ENOMEM))
-                        _exit(0);
+                        break;
                 unpack = (struct unpack)UNPACK_INIT(message.body, message.length);
                 if (r < 0 || message.fds[0] < 0 || wire_unpack_policy(&unpack, &policy) < 0)
                         continue; /* whoever waits for this maker sees its socket end */
@@ -207,16 +207,23 @@ static _Noreturn void nursery_main(int socket, int warden)
                         struct maker maker = { .socket = message.fds[0], .warden = warden };
 
                         base_close(socket);
+                        base_close(cgroup->fd);
                         maker_main(&maker, &policy);
                 }
                 if (pid < 0)
                         tell_refusal(message.fds[0], errno);
                 wire_policy_free(&policy);
         }
+        /* The warden may have been killed: its boxes are dying, and nobody else clears up. */
+        cgroup->live = 0;
+        cgroup->litter = cgroup->fd >= 0;
+        cgroup_parent_close(cgroup);
+        _exit(0);
 }
 
-int nursery_open(int warden, int *ret_socket)
+int nursery_open(int warden, const struct cgroup_parent *cgroup, int *ret_socket)
 {
+        struct cgroup_parent parent = *cgroup;
         int pair[2];
         pid_t pid;
 
@@ -224,12 +231,12 @@ int nursery_open(int warden, int *ret_socket)
                 return -errno;
         pid = fork();
         if (pid == 0) {
-                int keep[] = { pair[1], warden };
+                int keep[] = { pair[1], warden, parent.fd };
 
                 /* With the other end of its own socket it would never see it end. */
                 if (descriptor_keep(3, keep, ARRAY_SIZE(keep)) < 0)
                         _exit(1);
-                nursery_main(pair[1], warden);
+                nursery_main(pair[1], warden, &parent);
         }
         base_close(pair[1]);
         if (pid < 0) {

@@ -18,11 +18,13 @@
 #define WARDEN_MAKER_H
 
 #include "box/box.h"
+#include "warden/cgroup.h"
 #include "warden/wire.h"
 
 /* Fork the nursery. Its death shows as the end of the socket. Called once, before anything else
- * is known; `warden` is a pidfd of the caller. */
-int nursery_open(int warden, int *ret_socket);
+ * is known; `warden` is a pidfd of the caller. Where the warden is killed, the nursery removes what
+ * it leaves below `cgroup`. */
+int nursery_open(int warden, const struct cgroup_parent *cgroup, int *ret_socket);
 
 /* Ask for a maker, which will serve `socket`, and compile this policy first. */
 int nursery_ask(int nursery, const struct wire_policy *policy, int socket);

@@ -107,9 +107,7 @@ static int ask_for_box(struct pool *pool, bool zygote, cbx_error *error)
                 return error_oom(error);
         box->prepared = (struct prepared)PREPARED_INIT;
         box->zygote = zygote;
-        if (!zygote) /* what is forked from it has groups of its own */
-                r = cgroup_open(&box->prepared.cgroup, &pool->pools->cgroup, &pool->policy->limits,
-                                error);
+        r = cgroup_open(&box->prepared.cgroup, &pool->pools->cgroup, &pool->policy->limits, error);
         if (r == 0 && pool->maker.fd < 0)
                 r = open_maker(pool, error);
         if (r == 0) {
@@ -372,10 +370,9 @@ static void take_box(struct pool *pool, struct wire_message *message)
         pool->zygote_asked &= box->outdated || !box->zygote;
         r = maker_unpack_box(message, &pool->plan->plan, &box->prepared.box, &error);
         if (r == 0)
-                r = guarantees_check(
-                        pool->policy, pool->plan->plan.caged, pool->plan->plan.landlock_abi,
-                        (box->zygote ? pool->pools->cgroup.fd : box->prepared.cgroup.fd) >= 0,
-                        &error);
+                r = guarantees_check(pool->policy, pool->plan->plan.caged,
+                                     pool->plan->plan.landlock_abi,
+                                     cgroup_means(&box->prepared.cgroup), &error);
         if (box->outdated) {
                 pool_box_drop(box);
                 return;

@@ -4,16 +4,9 @@
 
 #include "warden/pool.h"
 
-#define DEATH_GRACE_MS 50
-
 void pool_box_drop(struct pool_box *box)
 {
-        struct pollfd init = { .fd = box->prepared.box.pidfd, .events = POLLIN };
-
         box_kill(&box->prepared.box);
-        /* The group can be removed only when it is empty; a box that never came is not in it. */
-        if (init.fd >= 0 && box->prepared.cgroup.fd >= 0)
-                (void)poll(&init, 1, DEATH_GRACE_MS);
         prepared_free(&box->prepared);
         maker_plan_unref(box->plan);
         free(box);

@@ -129,6 +129,5 @@ void pools_close(struct pools *pools)
                 pool_free(pool);
         }
         zygotes_sweep(pools);
-        cgroup_parent_close(&pools->cgroup);
         pools->nursery.fd = base_close(pools->nursery.fd);
 }

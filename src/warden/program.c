@@ -163,10 +163,11 @@ bool program_suits(const struct wire_program *program, const cbx_policy *policy,
 {
         const struct policy_limits *has = &policy->limits, *wants = &spec->limits;
 
-        return program->argv && has->cpu == wants->cpu && has->memory == wants->memory &&
-               has->processes == wants->processes && has->file_size == wants->file_size &&
-               has->open_files == wants->open_files && has->tmp_size == wants->tmp_size &&
-               program->result == spec->result && same_texts(program->argv, spec->argv) &&
+        return program->argv && has->cpu == wants->cpu && has->cpus == wants->cpus &&
+               has->memory == wants->memory && has->processes == wants->processes &&
+               has->file_size == wants->file_size && has->open_files == wants->open_files &&
+               has->tmp_size == wants->tmp_size && program->result == spec->result &&
+               same_texts(program->argv, spec->argv) &&
                same_texts(program->environment, spec->environment) &&
                same_text(program->directory, spec->directory);
 }

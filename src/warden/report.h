@@ -8,6 +8,7 @@
 
 #include "box/page.h"
 #include "policy/plan.h"
+#include "warden/cgroup.h"
 #include "warden/output.h"
 
 enum reason {
@@ -56,7 +57,7 @@ struct report {
         cbx_policy *policy; /* what the box kept; NULL: there was none */
         bool caged;         /* ... and what it was made of */
         int landlock_abi;   /* ... as it was */
-        bool cgroup;
+        enum cgroup_means cgroup;
         char **warnings; /* NULL-terminated, or NULL */
         size_t n_warnings;
         cbx_error error; /* REASON_SETUP, REASON_INTERNAL */
@@ -82,9 +83,15 @@ int report_exit_code(const struct report *report);
 json_t *report_to_json(const struct report *report);
 
 /* What a box of this policy enforces, and by what (guarantees.c). */
-json_t *guarantees_to_json(const cbx_policy *policy, bool caged, int landlock_abi, bool cgroup);
+json_t *guarantees_to_json(const cbx_policy *policy, bool caged, int landlock_abi,
+                           enum cgroup_means cgroup);
 /* Refuse a policy that requires a guarantee which this host cannot keep. */
-int guarantees_check(const cbx_policy *policy, bool caged, int landlock_abi, bool cgroup,
-                     cbx_error *error);
+int guarantees_check(const cbx_policy *policy, bool caged, int landlock_abi,
+                     enum cgroup_means cgroup, cbx_error *error);
+
+/* A call may ask for more than its policy: a share of the processors, which not every host keeps.
+ */
+int guarantees_check_limits(const cbx_policy *policy, const struct policy_limits *limits,
+                            enum cgroup_means cgroup, cbx_error *error);
 
 #endif

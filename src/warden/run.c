@@ -54,7 +54,10 @@ void call_run(const struct plan *plan, const struct call_spec *spec, const struc
         r = cgroup_open(&box.cgroup, &parent, &spec->limits, &report->error);
         if (r == 0)
                 r = guarantees_check(plan->policy, plan->caged, plan->landlock_abi,
-                                     box.cgroup.fd >= 0, &report->error);
+                                     cgroup_means(&box.cgroup), &report->error);
+        if (r == 0)
+                r = guarantees_check_limits(plan->policy, &spec->limits, cgroup_means(&box.cgroup),
+                                            &report->error);
         if (r == 0)
                 r = box_prepare(plan, box.cgroup.fd, &box.box, &report->error);
         if (r < 0) {

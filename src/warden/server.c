@@ -13,6 +13,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "warden/scope.h"
+
 #define POLICIES_MAX 256   /* that one client may have in use */
 #define FDS_PER_CALL 19    /* while it runs, with every stream and the caller's own descriptors */
 #define RUNNING_RESERVE 8  /* for clients that have no call under way */
@@ -437,9 +439,12 @@ static int open_server(struct server *server, const struct server_options *optio
         /* A caller's limit on the size of files is a refused call, not the end of the warden. */
         (void)signal(SIGXFSZ, SIG_IGN);
         (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-        cgroup_parent_open(&server->pools.cgroup); /* moves this process: before it has children */
+        /* Both move this process: before it has children. */
+        if (cgroup_look() >= CGROUP_FOREIGN) /* what a unit of systemd's would help */
+                (void)scope_enter();
+        cgroup_parent_open(&server->pools.cgroup);
         server->running_max = raise_descriptors(); /* for those who make boxes as well */
-        r = nursery_open(self, &server->pools.nursery.fd);
+        r = nursery_open(self, &server->pools.cgroup, &server->pools.nursery.fd);
         if (r == 0)
                 r = loop_open(&server->loop);
         if (r < 0)
@@ -475,6 +480,7 @@ static void await_children(void)
 int server_run(const struct server_options *options, cbx_error *error)
 {
         struct server *server = calloc(1, sizeof(*server));
+        struct cgroup_parent cgroup;
         uint64_t last = LOOP_NEVER;
         int r;
 
@@ -498,7 +504,9 @@ int server_run(const struct server_options *options, cbx_error *error)
         }
         pools_close(&server->pools);
         loop_close(&server->loop);
+        cgroup = server->pools.cgroup;
         free(server);
         await_children();
+        cgroup_parent_close(&cgroup);
         return r < 0 ? r : 0;
 }

@@ -90,6 +90,7 @@ static void pack_limits(struct pack *pack, const struct policy_limits *limits)
 {
         pack_real(pack, limits->wall);
         pack_real(pack, limits->cpu);
+        pack_real(pack, limits->cpus);
         pack_number(pack, limits->memory);
         pack_number(pack, limits->processes);
         pack_number(pack, limits->file_size);
@@ -104,6 +105,7 @@ static void unpack_limits(struct unpack *unpack, struct policy_limits *limits)
 {
         limits->wall = unpack_real(unpack);
         limits->cpu = unpack_real(unpack);
+        limits->cpus = unpack_real(unpack);
         limits->memory = unpack_number(unpack);
         limits->processes = unpack_number(unpack);
         limits->file_size = unpack_number(unpack);
@@ -335,7 +337,7 @@ static int unpack_numbers(struct unpack *unpack, struct report *report)
                 report->policy = cbx_policy_unref(report->policy);
         report->caged = unpack_number_below(unpack, 2);
         report->landlock_abi = (int)unpack_number_below(unpack, 1000);
-        report->cgroup = unpack_number_below(unpack, 2);
+        report->cgroup = unpack_number_below(unpack, CGROUP_MEANS_MAX_);
         report->id = id ? strdup(id) : NULL;
         return id && !report->id ? -ENOMEM : 0;
 }

@@ -125,7 +125,7 @@ static int order(struct zygote *zygote, struct pool_box *box)
                                 &zygote->pool->policy->limits, NULL);
         if (r == 0)
                 r = guarantees_check(zygote->pool->policy, false, zygote->plan->plan.landlock_abi,
-                                     box->prepared.cgroup.fd >= 0, NULL);
+                                     cgroup_means(&box->prepared.cgroup), NULL);
         if (r == 0)
                 r = box_open(&box->prepared.box, &zygote->plan->plan, page, &ends, NULL);
         if (r == 0)
