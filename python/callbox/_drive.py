@@ -12,6 +12,7 @@ import re
 import time
 from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Optional, TypeVar
 
+from ._error import CallboxError
 from ._native import native
 from ._policy import Policy
 
@@ -121,6 +122,37 @@ def checked_policy(policy: Any) -> Any:
     if policy is not None and not isinstance(policy, Policy):
         raise TypeError(f"a policy is a callbox.Policy, not {type(policy).__name__}: Policy(read=[...])")
     return policy
+
+
+WALL = 30  # seconds that a policy gives unless it says otherwise
+
+
+def policy_for(policy: Any, timeout: Optional[float]) -> Policy:
+    """The policy of a call. Where there is none nobody has bounded the time yet, so the call may say.
+    Boxes are kept ready for a policy, and so there are not as many of them as there are timeouts."""
+    checked_policy(policy)
+    if policy is not None:
+        given: Policy = policy
+        return given
+    if timeout is None or _above_zero("timeout", timeout) <= WALL:
+        return Policy()
+    return Policy(limits={"wall": WALL * 2 ** math.ceil(math.log2(timeout / WALL))})
+
+
+_LOOSER = "a call may only tighten its policy"
+
+
+def start_within(timeout: Optional[float], start: Callable[..., T], *arguments: Any) -> T:
+    """Start a call. A limit that its policy does not allow is named as the caller has named it."""
+    try:
+        return start(*arguments)
+    except CallboxError as error:
+        if not error.text.startswith(_LOOSER):
+            raise
+        named = "timeout" if error.where == "wall" and timeout is not None else f"limits.{error.where}"
+        value = timeout if named == "timeout" else "..."
+        hint = f"give the policy limits={{{error.where!r}: {value}}}"
+        raise CallboxError(error.text, named, hint, error.code) from None
 
 
 def to_bytes(text: Any, what: str = "it") -> bytes:

@@ -6,8 +6,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Sequence, Union
 
-from ._drive import Listeners, OnBytes, afinish, checked_policy, content_bytes, finish
-from ._drive import limits_to_spec, to_bytes, variable
+from ._drive import Listeners, OnBytes, afinish, content_bytes, finish
+from ._drive import limits_to_spec, policy_for, start_within, to_bytes, variable
 from ._error import CallboxError
 from ._native import Warden, default_warden
 from ._policy import Policy
@@ -34,7 +34,7 @@ def _start(
     warden: Optional[Warden],
 ) -> Call:
     spec: Dict[str, Any] = {**listeners.modes(), **limits_to_spec(limits, timeout)}
-    checked_policy(policy)
+    checked = policy_for(policy, timeout)
     if isinstance(program, str):
         spec["shell"] = to_bytes(program)
     elif isinstance(program, bytes):
@@ -51,10 +51,8 @@ def _start(
         spec["id"] = to_bytes(call_id)
     if explain:
         spec["explain"] = 1
-    if policy is None:
-        # Nobody has bounded the time yet, so the call may say.
-        policy = Policy(limits={"wall": timeout}) if timeout and timeout > 30 else Policy()
-    call: Call = (warden or default_warden())._native.start(policy._native, spec)
+    start = (warden or default_warden())._native.start
+    call: Call = start_within(timeout, start, checked._native, spec)
     return call
 
 

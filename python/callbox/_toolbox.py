@@ -18,7 +18,7 @@ from typing import Optional, Union
 
 from . import _channel, _kinds, _values
 from ._drive import LARGE, Listeners, OnBytes, OnLog, OnProgress, afinish, aside, finish, is_large
-from ._drive import checked_policy, limits_to_spec, size_of, to_bytes, to_json
+from ._drive import checked_policy, limits_to_spec, size_of, start_within, to_bytes, to_json
 from ._error import CallboxError
 from ._interpreter import add_to_policy, start_of
 from ._native import Warden, default_warden, functions_program, native
@@ -261,7 +261,8 @@ class Toolbox:
         if explain:
             spec["explain"] = 1
         self._look()
-        call: Call = self._native.start(name, to_json(arguments or {}, patient), spec)
+        text = to_json(arguments or {}, patient)
+        call: Call = start_within(timeout, self._native.start, name, text, spec)
         return call
 
     async def call(
