@@ -24,14 +24,11 @@ def encode(encoder: Encoder, value: Any, place: Place) -> Any:
     scalar = isinstance(value, numpy.generic)
     if not scalar and type(value) not in (numpy.ndarray, numpy.memmap):
         name = f"{type(value).__module__}.{type(value).__qualname__}"
-        raise encoder.refuse(place, f"a {name} cannot leave the box; return a plain array and what else it has")
+        raise encoder.refuse_type(place, f"a {name}", "a plain array and what else it has")
     dtype = value.dtype.str
     if not DTYPE.match(dtype):
-        raise encoder.refuse(
-            place,
-            f"an array of dtype {value.dtype} cannot leave the box; return numbers, bool, text, times, "
-            f"or a list",
-        )
+        what = f"an array of dtype {value.dtype}"
+        raise encoder.refuse_type(place, what, "numbers, bool, text, times, or a list")
     shape = list(value.shape)
     # bytes: an array of times or of text gives no buffer of its own
     data = numpy.ascontiguousarray(value).reshape(-1).view(numpy.uint8) if value.nbytes else b""

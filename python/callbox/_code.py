@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import base64
+import keyword
 import os
 from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
 
 from . import _values
-from ._drive import OnBytes, content_bytes
+from ._drive import OnBytes, content_bytes, policy_for
 from ._error import CallboxError
 from ._interpreter import add_to_policy, library_path, serve
 from ._native import Warden
@@ -63,21 +64,33 @@ def _files(files: Mapping[str, Union[str, bytes]]) -> Dict[str, str]:
     return given
 
 
+def _inputs(inputs: Mapping[str, Any]) -> str:
+    """As typed JSON. Their names are variables of the code."""
+    for name in inputs:
+        if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
+            raise ValueError(f"inputs: {name!r} cannot be the name of a variable")
+    try:
+        return _values.dumps(dict(inputs), "inputs", inward=True)
+    except _values.NotAValue as error:
+        where, _, text = str(error).partition(": ")
+        raise CallboxError(text, where) from None
+
+
 def _prepare(
     code: str,
     inputs: Optional[Mapping[str, Any]],
     files: Optional[Mapping[str, Union[str, bytes]]],
     policy: Optional[Policy],
+    timeout: Optional[float],
     artifact_bytes: int,
     warden: Optional[Warden],
 ) -> Tuple[Toolbox, Dict[str, Any]]:
-    try:
-        given = _values.dumps(dict(inputs or {}), "inputs")
-    except _values.NotAValue as error:
-        raise CallboxError(str(error), "inputs") from None
+    if not isinstance(code, str):
+        raise TypeError(f"code must be a text, not {type(code).__name__}")
+    given = _inputs(inputs or {})
     # Code that somebody else has written finds what is installed, not what the program has beside it.
     start = serve("callbox._code_box", '{"code": true}', path=library_path())
-    box = Toolbox(policy=policy, warden=warden)
+    box = Toolbox(policy=policy_for(policy, timeout), warden=warden)
     policy_document = add_to_policy(box.policy, start.show)
     box.add(
         {
@@ -112,7 +125,7 @@ def run_python(
 ) -> CodeResult:
     """Run source text in a box. `inputs` are variables that it finds, `files` are written into the
     empty directory in which it starts, and what it writes to ./out comes back."""
-    box, arguments = _prepare(code, inputs, files, policy, artifact_bytes, warden)
+    box, arguments = _prepare(code, inputs, files, policy, timeout, artifact_bytes, warden)
     return CodeResult(
         box.call_sync(
             NAME,
@@ -139,7 +152,7 @@ async def arun_python(
     warden: Optional[Warden] = None,
 ) -> CodeResult:
     """As run_python(), on the running event loop. Cancelling it ends the call."""
-    box, arguments = _prepare(code, inputs, files, policy, artifact_bytes, warden)
+    box, arguments = _prepare(code, inputs, files, policy, timeout, artifact_bytes, warden)
     return CodeResult(
         await box.call(
             NAME,

@@ -4,13 +4,19 @@
 from __future__ import annotations
 
 import ast
+import atexit
 import base64
+import gc
 import inspect
+import io
 import linecache
 import os
 import stat
 import sys
 import tempfile
+import threading
+import traceback
+import types
 from typing import Any, Dict, List, Tuple
 
 from . import _serve, _values
@@ -30,13 +36,15 @@ def _write_files(files: Dict[str, str]) -> None:
 
 def _evaluate(code: str, names: Dict[str, Any]) -> Any:
     """All of it, and the value of the last line where that is an expression. `await` may be used."""
-    tree = ast.parse(code, NAME)
+    flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+    # Not by ast.parse, which would be a frame in the traceback of a SyntaxError; and without what this
+    # file imports from __future__.
+    tree: Any = compile(code, NAME, "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     loops: List[Any] = []
-    value = None
 
     def run(part: Any, mode: str) -> Any:
-        compiled = compile(part, NAME, mode, ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        compiled = compile(part, NAME, mode, flags, dont_inherit=True)
         result = eval(compiled, names)
         if compiled.co_flags & inspect.CO_COROUTINE:
             import asyncio
@@ -46,10 +54,71 @@ def _evaluate(code: str, names: Dict[str, Any]) -> Any:
             result = loops[0].run_until_complete(result)
         return result
 
-    run(tree, "exec")
-    if isinstance(last, ast.Expr):
-        value = run(ast.Expression(last.value), "eval")
-    return value
+    try:
+        run(tree, "exec")
+        return run(ast.Expression(last.value), "eval") if isinstance(last, ast.Expr) else None
+    finally:
+        for loop in loops:
+            _end_loop(loop)
+
+
+def _end_loop(loop: Any) -> None:
+    """As asyncio.run does: what still runs on it is cancelled, and may see to itself."""
+    import asyncio
+
+    tasks = asyncio.all_tasks(loop)
+    for task in tasks:
+        task.cancel()
+    loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True) if tasks else asyncio.sleep(0))
+    loop.run_until_complete(loop.shutdown_asyncgens())
+    loop.run_until_complete(loop.shutdown_default_executor())
+    loop.close()
+
+
+# ---- The end, as that of an interpreter ----
+
+
+def _wait_and_say_goodbye() -> None:
+    """Threads that are no daemons end, then the functions of atexit are called."""
+    for end in (getattr(threading, "_shutdown"), getattr(atexit, "_run_exitfuncs")):
+        try:
+            end()
+        except BaseException:
+            traceback.print_exc()
+
+
+def _drop_names(place: str) -> None:
+    """The names of the code, and of modules that it brought along, are let go, so that files are closed
+    that nobody has closed. What is still there then, as it is known elsewhere, loses its names."""
+    own = set()
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if name == "__main__" or isinstance(file, str) and file.startswith(place + os.sep):
+            own.add(id(vars(module)))
+            del sys.modules[name]
+    del module
+    gc.collect()
+    if threading.active_count() == 1:  # else daemons go on, and would complain
+        for thing in gc.get_objects():
+            if type(thing) is dict and id(thing) in own:
+                thing.clear()
+        gc.collect()
+
+
+def _flush() -> None:
+    """Files that are still open. Texts come first: they write to the others."""
+    files = [thing for thing in gc.get_objects() if issubclass(type(thing), io.IOBase)]
+    for file in sorted(files, key=lambda file: not isinstance(file, io.TextIOBase)):
+        try:
+            file.flush()
+        except Exception:
+            pass  # it is closed, or cannot be written
+
+
+def _end(place: str) -> None:
+    _wait_and_say_goodbye()
+    _drop_names(place)
+    _flush()
 
 
 def _artifacts(limit: int) -> Tuple[Dict[str, bytes], List[str]]:
@@ -76,30 +145,61 @@ def _artifacts(limit: int) -> Tuple[Dict[str, bytes], List[str]]:
     return found, left
 
 
-def run(arguments: Dict[str, Any]) -> Dict[str, Any]:
-    """What is told of it; an error of the code is a part of that."""
-    code = arguments["code"]
-    told: Dict[str, Any] = {"result": None, "text": "", "error": None, "traceback": ""}
-    place = tempfile.mkdtemp(prefix="code-")
-    os.chdir(place)
-    os.mkdir("out")
-    sys.path.insert(0, place)
-    _write_files(arguments["files"])
-    linecache.cache[NAME] = (len(code), None, code.splitlines(True), NAME)
+def _text_of(value: Any) -> str:
+    """As the interpreter would print it."""
     try:
-        names = {"__name__": "__main__", **_values.loads(arguments["inputs"])}
-        value = _evaluate(code, names)
+        text = repr(value)
+    except ValueError:
+        if type(value) is not int:
+            raise
+        return f"<int of {value.bit_length()} bits>"  # too long for Python to print
+    return text if len(text) <= TEXT_MAX else text[:TEXT_MAX] + "..."
+
+
+def _is_success(error: BaseException) -> bool:
+    """sys.exit(), and sys.exit(0)."""
+    if not isinstance(error, SystemExit):
+        return False
+    return error.code is None or isinstance(error.code, int) and error.code == 0
+
+
+def _run(code: str, inputs: str) -> Dict[str, Any]:
+    told: Dict[str, Any] = {"result": None, "text": "", "error": None, "traceback": ""}
+    try:
+        main = sys.modules["__main__"] = types.ModuleType("__main__")
+        vars(main).update(__builtins__=__builtins__, **_values.loads(inputs))
+        value = _evaluate(code, vars(main))
         if value is not None:
-            text = repr(value)
-            told["text"] = text if len(text) <= TEXT_MAX else text[:TEXT_MAX] + "..."
+            told["text"] = _text_of(value)
             try:
                 _values.pack(value)
                 told["result"] = value
             except _values.NotAValue:
                 pass  # its text has to do
     except BaseException as error:
-        told["error"] = _serve.explain(error)
-        told["traceback"] = _serve.own_frames(error)
+        if not _is_success(error):
+            told["error"] = _serve.explain(error)
+            told["traceback"] = _serve.own_frames(error)
+    return told
+
+
+def run(arguments: Dict[str, Any]) -> Dict[str, Any]:
+    """What is told of it; an error of the code is a part of that."""
+    code = arguments["code"]
+    place = os.path.realpath(tempfile.mkdtemp(prefix="code-"))
     os.chdir(place)
+    os.mkdir("out")
+    sys.path.insert(0, place)
+    _write_files(arguments["files"])
+    linecache.cache[NAME] = (len(code), None, code.splitlines(True), NAME)
+    server = sys.modules["__main__"]
+    told = _run(code, arguments["inputs"])
+    _end(place)
+    sys.modules["__main__"] = server
+    told["artifacts"], told["left_out"] = {}, []
+    try:
+        os.chdir(place)
+    except OSError:
+        return told  # the code has removed it
     told["artifacts"], told["left_out"] = _artifacts(arguments["artifact_bytes"])
     return told

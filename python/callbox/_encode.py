@@ -77,15 +77,20 @@ def _zone(value: Any) -> Dict[str, Any]:
 
 
 class Encoder:
-    """`attach`: large bytes become parts."""
+    """`attach`: large bytes become parts. `inward`: the value goes into a box, rather than out of it."""
 
-    def __init__(self, name: str, attach: bool) -> None:
+    def __init__(self, name: str, attach: bool, inward: bool = False) -> None:
         self.name = name
         self.attach = attach
+        self.inward = inward
         self.parts: List[Any] = []
 
     def refuse(self, place: Place, what: str) -> NotAValue:
         return NotAValue(f"{_words(self.name, place)}: {what}")
+
+    def refuse_type(self, place: Place, what: str, instead: str) -> NotAValue:
+        said = "cannot go into the box; give" if self.inward else "cannot leave the box; return"
+        return self.refuse(place, f"{what} {said} {instead}")
 
     def raw(self, tag: str, data: Any, place: Place, **more: Any) -> Any:
         """Bytes as such, or as base64. `data` is a buffer."""
@@ -166,11 +171,8 @@ class Encoder:
             return self.encode(dump(), place)
         name = type_name(cls)
         article = "an" if name[0] in "aeiouAEIOU" else "a"
-        raise self.refuse(
-            place,
-            f"{article} {name} cannot leave the box; return numbers, strings, lists, dicts, "
-            f"dataclasses ... instead",
-        )
+        instead = "numbers, strings, lists, dicts, dataclasses ... instead"
+        raise self.refuse_type(place, f"{article} {name}", instead)
 
     def member(self, value: enum.Enum, place: Place) -> Any:
         inner = self.encode(value.value, (place, Attribute("value")))
@@ -256,9 +258,9 @@ def _encode(encoder: Encoder, value: Any) -> str:
         raise NotAValue(f"{encoder.name} is nested too deep, or holds itself") from None
 
 
-def dumps(value: Any, name: str = "result") -> str:
+def dumps(value: Any, name: str = "result", inward: bool = False) -> str:
     """All of it as JSON. `name` is how the value is called in a complaint."""
-    return _encode(Encoder(name, attach=False), value)
+    return _encode(Encoder(name, attach=False, inward=inward), value)
 
 
 def pack(value: Any, name: str = "result") -> List[Any]:
