@@ -6,12 +6,12 @@ from __future__ import annotations
 import base64
 import keyword
 import os
-from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple, Union
 
 from . import _values
 from ._drive import OnBytes, content_bytes, policy_for
 from ._error import CallboxError
-from ._interpreter import add_to_policy, library_path, serve
+from ._interpreter import add_to_policy, find_modules, library_path, serve
 from ._native import Warden
 from ._policy import Policy
 from ._report import Report
@@ -83,13 +83,16 @@ def _prepare(
     policy: Optional[Policy],
     timeout: Optional[float],
     artifact_bytes: int,
+    modules: Iterable[str],
     warden: Optional[Warden],
 ) -> Tuple[Toolbox, Dict[str, Any]]:
     if not isinstance(code, str):
         raise TypeError(f"code must be a text, not {type(code).__name__}")
     given = _inputs(inputs or {})
     # Code that somebody else has written finds what is installed, not what the program has beside it.
-    start = serve("callbox._code_box", '{"code": true}', path=library_path())
+    path = library_path()
+    found = find_modules(modules, path)
+    start = serve("callbox._code_box", '{"code": true}', path=path, modules=found)
     box = Toolbox(policy=policy_for(policy, timeout), warden=warden)
     policy_document = add_to_policy(box.policy, start.show)
     box.add(
@@ -119,13 +122,15 @@ def run_python(
     timeout: Optional[float] = None,
     limits: Optional[Mapping[str, Any]] = None,
     artifact_bytes: int = ARTIFACT_BYTES,
+    modules: Iterable[str] = (),
     on_output: Optional[OnBytes] = None,
     on_errors: Optional[OnBytes] = None,
     warden: Optional[Warden] = None,
 ) -> CodeResult:
     """Run source text in a box. `inputs` are variables that it finds, `files` are written into the
-    empty directory in which it starts, and what it writes to ./out comes back."""
-    box, arguments = _prepare(code, inputs, files, policy, timeout, artifact_bytes, warden)
+    empty directory in which it starts, and what it writes to ./out comes back. `modules` are loaded
+    before there is a call."""
+    box, arguments = _prepare(code, inputs, files, policy, timeout, artifact_bytes, modules, warden)
     return CodeResult(
         box.call_sync(
             NAME,
@@ -147,12 +152,13 @@ async def arun_python(
     timeout: Optional[float] = None,
     limits: Optional[Mapping[str, Any]] = None,
     artifact_bytes: int = ARTIFACT_BYTES,
+    modules: Iterable[str] = (),
     on_output: Optional[OnBytes] = None,
     on_errors: Optional[OnBytes] = None,
     warden: Optional[Warden] = None,
 ) -> CodeResult:
     """As run_python(), on the running event loop. Cancelling it ends the call."""
-    box, arguments = _prepare(code, inputs, files, policy, timeout, artifact_bytes, warden)
+    box, arguments = _prepare(code, inputs, files, policy, timeout, artifact_bytes, modules, warden)
     return CodeResult(
         await box.call(
             NAME,

@@ -16,7 +16,7 @@ import json
 import os
 import site
 import sys
-from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional
+from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence
 
 from ._error import CallboxError
 from ._policy import Policy
@@ -134,20 +134,71 @@ def library_path() -> List[str]:
     return [p for p in search_path() if any(_is_in(p, t) for t in trees) or os.path.basename(p) in parts]
 
 
+def _ask_finders(name: str, path: Optional[Sequence[str]]) -> Any:
+    for finder in sys.meta_path:
+        find = getattr(finder, "find_spec", None)
+        try:
+            spec = find(name, path) if find is not None else None
+        except Exception:
+            continue  # a finder that does not know it
+        if spec is not None:
+            return spec
+    return None
+
+
+def _find_spec(name: str, path: Optional[Sequence[str]]) -> Any:
+    """How an interpreter with this search path would load a module; without loading anything here."""
+    spec: Any = None
+    parts = name.split(".")
+    for depth in range(1, len(parts) + 1):
+        spec = _ask_finders(".".join(parts[:depth]), path) if all(parts) else None
+        if spec is None:
+            return None
+        path = spec.submodule_search_locations or []
+    return spec
+
+
+def find_modules(names: Iterable[str], path: Optional[Sequence[str]] = None) -> Dict[str, str]:
+    """Modules that somebody wants loaded before there is a call, each with its file, or "" where it has
+    none. `path`: where they are looked for; None: sys.path."""
+    if isinstance(names, (str, bytes)):
+        raise TypeError('modules must be a list of names: ["numpy"]')
+    found: Dict[str, str] = {}
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"modules must be names, not {type(name).__name__}: {name!r}")
+        spec = _find_spec(name, path)
+        if spec is None:
+            raise CallboxError(
+                f"there is no module {name!r}", "modules", "install it, or correct its name"
+            )
+        found[name] = os.path.realpath(spec.origin) if spec.has_location and spec.origin else ""
+    return found
+
+
 def serve(
-    module: str, line: str, file: Optional[str] = None, path: Optional[List[str]] = None
+    module: str,
+    line: str,
+    file: Optional[str] = None,
+    path: Optional[List[str]] = None,
+    modules: Optional[Mapping[str, str]] = None,
 ) -> Start:
-    """An interpreter that has loaded a module, which is in a file of the host."""
+    """An interpreter that has loaded a module, which is in a file of the host, and `modules` before it,
+    as find_modules() has found them."""
     path = search_path() if path is None else path
-    text = json.dumps({"module": module, "path": path}, sort_keys=True)
-    argv = [program(), "-I", "-B", os.path.join(PACKAGE, "_serve.py"), text]
-    show = _trees(path)
+    config: Dict[str, Any] = {"module": module, "path": path}
+    files = dict(modules or {})
+    if files:
+        config["also"] = list(files)
+    argv = [program(), "-I", "-B", os.path.join(PACKAGE, "_serve.py"), json.dumps(config, sort_keys=True)]
     if file:
-        file = os.path.realpath(file)
-        argv.append(file)
+        files[module] = os.path.realpath(file)
+        argv.append(files[module])
+    show = _trees(path)
+    for name, place in files.items():
         # An import hook may have found it elsewhere than along the path.
-        if not any(_is_in(file, tree) for tree in (*SYSTEM, *show)):
-            show.append(_package_of(module, file))
+        if place and not any(_is_in(place, tree) for tree in (*SYSTEM, *show)):
+            show.append(_package_of(name, place))
     return Start(argv, line, show)
 
 
@@ -176,14 +227,7 @@ def _is_importable(name: str) -> bool:
     """Would another interpreter find it? It may have been put into sys.modules by hand."""
     above, _, _ = name.rpartition(".")
     path = getattr(sys.modules.get(above), "__path__", None) if above else None
-    for finder in sys.meta_path:
-        find = getattr(finder, "find_spec", None)
-        try:
-            if find is not None and find(name, path) is not None:
-                return True
-        except Exception:
-            continue  # a finder that does not know it
-    return False
+    return _ask_finders(name, path) is not None
 
 
 def why_not_by_name(function: Callable[..., Any]) -> str:
@@ -211,13 +255,15 @@ def why_not_by_name(function: Callable[..., Any]) -> str:
     return ""
 
 
-def start_of(function: Callable[..., Any], name: str) -> Start:
+def start_of(
+    function: Callable[..., Any], name: str, modules: Optional[Mapping[str, str]] = None
+) -> Start:
     """By its name where it has one; else by value, into the box."""
     why = why_not_by_name(function)
     if not why:
         file = _file_of(sys.modules[function.__module__])
         line = json.dumps({"name": f"{function.__module__}:{function.__qualname__}"})
-        return serve(function.__module__, line, file)
+        return serve(function.__module__, line, file, modules=modules)
     try:
         import cloudpickle  # type: ignore[import]
     except ImportError:
@@ -242,4 +288,5 @@ def start_of(function: Callable[..., Any], name: str) -> Start:
             name,
             "give it its data as an argument or by a file, or define it at the top of a module",
         )
-    return serve("cloudpickle", json.dumps({"value": base64.b64encode(value).decode()}))
+    line = json.dumps({"value": base64.b64encode(value).decode()})
+    return serve("cloudpickle", line, modules=modules)

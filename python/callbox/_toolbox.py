@@ -20,7 +20,7 @@ from . import _channel, _kinds, _values
 from ._drive import LARGE, Listeners, OnBytes, OnLog, OnProgress, afinish, aside, finish, is_large
 from ._drive import checked_policy, limits_to_spec, size_of, start_within, to_bytes, to_json
 from ._error import CallboxError
-from ._interpreter import add_to_policy, start_of
+from ._interpreter import add_to_policy, find_modules, start_of
 from ._native import Warden, default_warden, functions_program, native
 from ._policy import Policy
 from ._report import Report
@@ -145,7 +145,8 @@ class Result:
 
 class Toolbox:
     """Tools by name. `policy` is that of tools that have none of their own; `manifests` a directory
-    of manifests (*.json) to load and follow; `calls` bounds the calls that run at once. It may be
+    of manifests (*.json) to load and follow; `modules` are loaded before there is a call, for functions
+    that are not in a module which imports them; `calls` bounds the calls that run at once. It may be
     used from many threads. In a box, where the module of a tool is loaded again, it stays empty."""
 
     def __init__(
@@ -155,6 +156,7 @@ class Toolbox:
         policy: Optional[Policy] = None,
         manifests: Union[None, str, "os.PathLike[str]"] = None,
         policies: Union[None, str, "os.PathLike[str]"] = None,
+        modules: Iterable[str] = (),
         calls: int = 0,
         warden: Optional[Warden] = None,
     ) -> None:
@@ -164,6 +166,7 @@ class Toolbox:
         self._lock = threading.Lock()
         if _channel.boxed:
             return
+        self._modules = find_modules(modules)
         self._warden = warden or default_warden()
         self._native = native.Toolbox(
             self._warden._native,
@@ -188,7 +191,7 @@ class Toolbox:
             self._typed.pop(thing["name"], None)
             return
         item = Tool.of(thing)
-        start = start_of(item.function, item.name)
+        start = start_of(item.function, item.name, self._modules)
         policy = add_to_policy(item.policy or self.policy, start.show)
         manifest: Dict[str, Any] = {
             **item.describe(),
