@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import inspect
 import json
 import math
 import os
@@ -30,6 +31,17 @@ LARGE = 128 * 1024  # bytes of arguments or of a report: too much for an event l
 T = TypeVar("T")
 
 
+def _check_listener(name: str, listener: Any) -> None:
+    if listener is None:
+        return
+    if not callable(listener):
+        raise TypeError(f"{name} must be a function, not {type(listener).__name__}: {listener!r}")
+    if inspect.iscoroutinefunction(listener) or inspect.iscoroutinefunction(type(listener).__call__):
+        raise TypeError(
+            f"{name} is an async function, which nobody would wait for; give a plain one, which may start a task"
+        )
+
+
 class Listeners:
     """Who is told of what, while the call runs."""
 
@@ -40,6 +52,13 @@ class Listeners:
         on_progress: Optional[OnProgress] = None,
         on_log: Optional[OnLog] = None,
     ) -> None:
+        for name, listener in (
+            ("on_output", on_output),
+            ("on_errors", on_errors),
+            ("on_progress", on_progress),
+            ("on_log", on_log),
+        ):
+            _check_listener(name, listener)
         self.on_output = on_output
         self.on_errors = on_errors
         self.on_progress = on_progress

@@ -70,6 +70,10 @@ class _Short(reprlib.Repr):
 
     repr_bytearray = repr_bytes
 
+    def repr_int(self, value: Any, level: int) -> str:
+        bits = value.bit_length()
+        return repr(value) if bits <= 256 else f"<int of {bits} bits>"  # Python prints no more than so many
+
     def repr_instance(self, value: Any, level: int) -> str:
         small = value is None or isinstance(value, (bool, float, complex, datetime.date, os.PathLike))
         return repr(value) if small else f"{type(value).__name__}(...)"
