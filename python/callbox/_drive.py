@@ -6,13 +6,13 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import inspect
-import json
 import math
 import os
 import re
 import time
 from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Optional, TypeVar
 
+from ._arguments import LARGE
 from ._error import CallboxError
 from ._native import native
 from ._policy import Policy
@@ -26,7 +26,6 @@ OnLog = Callable[[str, str], Any]
 
 AT_ONCE = 0.005  # seconds before the loop gets a turn
 SIZES = ("memory", "file_size", "output", "capture", "result")  # limits that are bytes
-LARGE = 128 * 1024  # bytes of arguments or of a report: too much for an event loop
 
 T = TypeVar("T")
 
@@ -205,34 +204,6 @@ async def aside(function: Callable[..., T], *arguments: Any) -> T:
     if _helper is None:
         _helper = concurrent.futures.ThreadPoolExecutor(1, "callbox")
     return await asyncio.get_running_loop().run_in_executor(_helper, function, *arguments)
-
-
-def to_json(value: Any, patient: bool) -> str:
-    """`patient`: in small steps, between which other threads run."""
-    if patient:
-        return "".join(json.JSONEncoder().iterencode(value))
-    return json.dumps(value)
-
-
-def is_large(value: Any) -> bool:
-    """Whether it would keep an event loop from its other work to make JSON of it. A quick look."""
-    rest, size = [value], 0
-    while rest:
-        item = rest.pop()
-        if isinstance(item, (str, bytes)):
-            size += len(item)
-        elif isinstance(item, Mapping):
-            size += 8 * len(item)
-            if size <= LARGE:
-                rest += item.keys()
-                rest += item.values()
-        elif isinstance(item, (list, tuple)):
-            size += 8 * len(item)
-            if size <= LARGE:
-                rest += item
-        if size > LARGE:
-            return True
-    return False
 
 
 def finish(call: Call, listeners: Listeners, make: Callable[[RawReport], T]) -> T:

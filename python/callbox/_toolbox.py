@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Iterable, List, Ma
 from typing import Optional, Union
 
 from . import _channel, _kinds, _values
-from ._drive import LARGE, Listeners, OnBytes, OnLog, OnProgress, afinish, aside, finish, is_large
-from ._drive import checked_policy, limits_to_spec, size_of, start_within, to_bytes, to_json
+from ._arguments import LARGE, is_large, to_json
+from ._drive import Listeners, OnBytes, OnLog, OnProgress, afinish, aside, finish
+from ._drive import checked_policy, limits_to_spec, size_of, start_within, to_bytes
 from ._error import CallboxError
 from ._interpreter import add_to_policy, find_modules, start_of
 from ._native import Warden, default_warden, functions_program, native
@@ -268,7 +269,7 @@ class Toolbox:
         if explain:
             spec["explain"] = 1
         self._look()
-        text = to_json(arguments or {}, patient)
+        text = to_json({} if arguments is None else arguments, patient)
         call: Call = start_within(timeout, self._native.start, name, text, spec)
         return call
 
