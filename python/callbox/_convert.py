@@ -9,6 +9,7 @@ import datetime
 import decimal
 import inspect
 import pathlib
+import reprlib
 import typing
 import uuid
 from typing import Any, Callable, Dict, List, Tuple
@@ -16,13 +17,35 @@ from typing import Any, Callable, Dict, List, Tuple
 from . import _kinds as kinds
 
 
+def _shown(value: Any) -> str:
+    """In a complaint."""
+    return _SHORT.repr(value)
+
+
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = 100
+
+
 def _plain(*types: Any) -> Callable[[Any], Any]:
     def check(value: Any) -> Any:
         if not isinstance(value, types) or isinstance(value, bool) and bool not in types:
-            raise ValueError(f"{value!r} is no {types[0].__name__}")
+            raise ValueError(f"{_shown(value)} is no {kinds.words(types[0])}")
         return value
 
     return check
+
+
+def _made(make: Callable[[Any], Any], what: str, *types: Any) -> Callable[[Any], Any]:
+    """Of a text, or of what else is among the types. `what`: a complaint in plain words."""
+    check = _plain(*types or (str,))
+
+    def convert_plain(value: Any) -> Any:
+        try:
+            return make(check(value))
+        except (ArithmeticError, ValueError):
+            raise ValueError(f"{_shown(value)} is no {what}") from None
+
+    return convert_plain
 
 
 def _integer(value: Any) -> int:
@@ -32,9 +55,12 @@ def _integer(value: Any) -> int:
     return int(_plain(int)(value))
 
 
-def _moment(value: Any) -> datetime.datetime:
-    text = _plain(str)(value)
-    return datetime.datetime.fromisoformat(text[:-1] + "+00:00" if text[-1:] in "zZ" else text)
+def _moment(text: str) -> datetime.datetime:
+    return datetime.datetime.fromisoformat(text[:-1] + "+00:00" if text[-1:] in ("z", "Z") else text)
+
+
+def _base64(text: str) -> bytes:
+    return base64.b64decode(text, validate=True)
 
 
 _string = _plain(str)
@@ -49,14 +75,14 @@ PLAIN: Dict[Any, Callable[[Any], Any]] = {
     bool: _plain(bool),
     int: _integer,
     float: lambda value: float(_plain(float, int)(value)),
-    bytes: lambda value: base64.b64decode(_string(value), validate=True),
-    bytearray: lambda value: bytearray(base64.b64decode(_string(value), validate=True)),
-    datetime.datetime: _moment,
-    datetime.date: lambda value: datetime.date.fromisoformat(_string(value)),
-    datetime.time: lambda value: datetime.time.fromisoformat(_string(value)),
-    datetime.timedelta: lambda value: datetime.timedelta(seconds=_plain(float, int)(value)),
-    decimal.Decimal: lambda value: decimal.Decimal(str(_plain(str, int, float)(value))),
-    uuid.UUID: lambda value: uuid.UUID(_string(value)),
+    bytes: _made(_base64, "base64"),
+    bytearray: _made(lambda text: bytearray(_base64(text)), "base64"),
+    datetime.datetime: _made(_moment, "time and date such as 2026-03-01T12:30:00"),
+    datetime.date: _made(datetime.date.fromisoformat, "date such as 2026-03-01"),
+    datetime.time: _made(datetime.time.fromisoformat, "time such as 12:30:00"),
+    datetime.timedelta: _made(lambda n: datetime.timedelta(seconds=n), "number of seconds", float, int),
+    decimal.Decimal: _made(lambda n: decimal.Decimal(str(n)), "decimal number", str, int, float),
+    uuid.UUID: _made(uuid.UUID, "UUID"),
     pathlib.Path: lambda value: pathlib.Path(_string(value)),
     pathlib.PurePath: lambda value: pathlib.PurePath(_string(value)),
     pathlib.PurePosixPath: lambda value: pathlib.PurePosixPath(_string(value)),
@@ -80,7 +106,7 @@ def convert(value: Any, hint: Any) -> Any:
     if kinds.is_literal(hint):
         return _literal(value, typing.get_args(hint))
     if kinds.is_enum(hint):
-        return hint(value) if kinds.enum_by_value(hint) else hint[value]
+        return _member(value, hint)
     if kinds.is_model(hint):
         make = getattr(hint, "model_validate", None) or hint.parse_obj
         return make(value)
@@ -95,12 +121,24 @@ def _first(value: Any, arms: Tuple[Any, ...]) -> Any:
     for arm in arms:
         if type(value) is kinds.bare(arm)[0]:
             return value
+    others = [arm for arm in arms if kinds.bare(arm)[0] not in (None, kinds.NoneType)]
+    if len(others) == 1 and value is not None:
+        return convert(value, others[0])  # which has its own reasons to complain
     for arm in arms:
         try:
             return convert(value, arm)
         except WRONG:
             pass
-    raise ValueError(f"{value!r} is none of {arms}")
+    raise ValueError(f"{_shown(value)} is none of: {', '.join(kinds.words(arm) for arm in arms)}")
+
+
+def _member(value: Any, hint: Any) -> Any:
+    by_value = kinds.enum_by_value(hint)
+    try:
+        return hint(value) if by_value else hint[value]
+    except (KeyError, TypeError, ValueError):
+        known = ", ".join(repr(member.value) if by_value else member.name for member in hint)
+        raise ValueError(f"{_shown(value)} is none of {hint.__qualname__}: {known}") from None
 
 
 def _literal(value: Any, choices: Tuple[Any, ...]) -> Any:
@@ -110,7 +148,7 @@ def _literal(value: Any, choices: Tuple[Any, ...]) -> Any:
                 return choice
         elif value == choice and isinstance(value, bool) == isinstance(choice, bool):
             return choice
-    raise ValueError(f"{value!r} is none of {choices}")
+    raise ValueError(f"{_shown(value)} is none of: {', '.join(kinds.words(choice) for choice in choices)}")
 
 
 def _record(value: Any, hint: Any) -> Any:
@@ -119,12 +157,27 @@ def _record(value: Any, hint: Any) -> Any:
     return fields if kinds.is_typed_dict(hint) else hint(**fields)
 
 
+EMPTY = (bool, int, float, str, bytes, list, dict, set, tuple, collections.deque, collections.OrderedDict)
+
+
+def _factory(hint: Any) -> Any:
+    """What makes the values that a defaultdict lacks; None: its hint does not say."""
+    hint, _ = kinds.bare(hint)
+    origin = typing.get_origin(hint) or hint
+    if origin is collections.defaultdict:
+        return lambda: _as_hinted(hint, {})
+    return origin if any(origin is known for known in EMPTY) else None
+
+
 def _as_hinted(hint: Any, made: Any) -> Any:
     """Those that are neither list nor dict, but made of one."""
     origin = typing.get_origin(hint) or hint
     if origin in (collections.deque, collections.OrderedDict):
         return origin(made)
-    return collections.defaultdict(None, made) if origin is collections.defaultdict else made
+    if origin is collections.defaultdict:
+        _, item = typing.get_args(hint) or (str, Any)
+        return collections.defaultdict(_factory(item), made)
+    return made
 
 
 def _container(value: Any, kind: Any, hint: Any) -> Any:

@@ -64,6 +64,21 @@ def bare(hint: Any) -> Tuple[Any, List[Any]]:
             return hint, notes
 
 
+def words(hint: Any) -> str:
+    """A hint, or a value of a Literal, as somebody would write it."""
+    if isinstance(hint, enum.Enum):
+        return repr(hint.value)
+    if not isinstance(hint, (str, int, bytes)):
+        hint, _ = bare(hint)
+    if hint is None or hint is NoneType:
+        return "None"
+    if isinstance(hint, type) and not typing.get_args(hint):
+        return hint.__qualname__
+    if is_union(hint):
+        return " | ".join(words(arm) for arm in typing.get_args(hint))
+    return repr(hint).replace("typing.", "")
+
+
 def is_union(hint: Any) -> bool:
     return typing.get_origin(hint) in (Union, UnionType)
 
