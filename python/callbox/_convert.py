@@ -135,6 +135,8 @@ def _first(value: Any, arms: Tuple[Any, ...]) -> Any:
 def _member(value: Any, hint: Any) -> Any:
     by_value = kinds.enum_by_value(hint)
     try:
+        if kinds.is_flag(hint) and _integer(value) & ~kinds.all_flags(hint):
+            raise ValueError("it has bits that are no flag's")
         return hint(value) if by_value else hint[value]
     except (KeyError, TypeError, ValueError):
         known = ", ".join(repr(member.value) if by_value else member.name for member in hint)

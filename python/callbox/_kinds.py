@@ -13,8 +13,6 @@ import types
 import typing
 from typing import Any, Callable, Dict, List, Literal, Optional, Tuple, Union
 
-from . import _values
-
 UnionType: Any = getattr(types, "UnionType", Union)  # X | Y, since Python 3.10
 NoneType = type(None)
 
@@ -48,6 +46,8 @@ def bare(hint: Any) -> Tuple[Any, List[Any]]:
             hint = hint.__origin__
         elif getattr(origin, "_name", "") in ("Required", "NotRequired", "ReadOnly", "Final"):
             hint = hint.__args__[0]
+        elif isinstance(hint, dataclasses.InitVar):
+            hint = hint.type
         elif hasattr(hint, "__supertype__"):
             hint = hint.__supertype__
         elif type(hint).__name__ == "TypeAliasType":  # type X = ..., since Python 3.12
@@ -125,6 +125,17 @@ def is_empty_tuple(hint: Any) -> bool:
     return typing.get_origin(hint) is tuple and getattr(hint, "__args__", None) in ((), ((),))
 
 
+def is_flag(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, enum.Flag)
+
+
+def all_flags(cls: Any) -> int:
+    bits = 0
+    for member in cls.__members__.values():
+        bits |= member.value
+    return bits
+
+
 def enum_by_value(cls: Any) -> bool:
     """Whether members are known by their values; else by their names."""
     return all(isinstance(member.value, (str, int, float)) for member in cls)
@@ -132,7 +143,66 @@ def enum_by_value(cls: Any) -> bool:
 
 def hints_of(thing: Any) -> Dict[str, Any]:
     """With Annotated; NameError where a name in them is not to be found."""
-    return typing.get_type_hints(thing, include_extras=True)
+    try:
+        return typing.get_type_hints(thing, include_extras=True)
+    except TypeError:
+        if sys.version_info >= (3, 11) or not is_dataclass(thing):
+            raise
+        return _hints_with_init_vars(thing)
+
+
+def _hints_with_init_vars(cls: Any) -> Dict[str, Any]:
+    """Of a dataclass. Python before 3.11 does not take an InitVar for a type that is written as a text."""
+    found: Dict[str, Any] = {}
+    fields = cls.__dataclass_fields__
+    for base in reversed(cls.__mro__):
+        names, own = vars(sys.modules.get(base.__module__, typing)), dict(vars(base))
+        given = {n: h for n, h in own.get("__annotations__", {}).items() if is_field(fields.get(n))}
+        for name, hint in given.items():
+            if isinstance(hint, str) and is_init_var(fields[name]):
+                given[name] = eval(hint, dict(names), own)
+        holder = types.SimpleNamespace(__annotations__=given)
+        found.update(typing.get_type_hints(holder, names, own, include_extras=True))
+    return found
+
+
+def _kind_of_field(field: Any) -> str:
+    return str(getattr(getattr(field, "_field_type", None), "name", ""))
+
+
+def is_init_var(field: Any) -> bool:
+    return _kind_of_field(field) == "_FIELD_INITVAR"
+
+
+def is_field(field: Any) -> bool:
+    """What a dataclass is made of; not its ClassVars."""
+    return _kind_of_field(field) in ("_FIELD", "_FIELD_INITVAR")
+
+
+def parameter_hints_of(thing: Any) -> Dict[str, Any]:
+    """Without that of what is returned, where it cannot be resolved: it may be there for a checker of
+    types alone."""
+    try:
+        return hints_of(thing)
+    except NameError:
+        given = dict(_annotations(thing))
+        if "return" not in given:
+            raise
+        del given["return"]
+        kept = ("__globals__", "__type_params__")
+        more = {name: getattr(thing, name) for name in kept if hasattr(thing, name)}
+        return hints_of(types.SimpleNamespace(__annotations__=given, **more))
+
+
+def _annotations(thing: Any) -> Dict[str, Any]:
+    """As they are written. Since Python 3.14 they are made when somebody asks for them."""
+    if sys.version_info >= (3, 14):
+        import annotationlib
+
+        found = annotationlib.get_annotations(thing, format=annotationlib.Format.FORWARDREF)
+    else:
+        found = thing.__annotations__
+    return dict(found)
 
 
 def typed_dict_required(hint: Any, hints: Dict[str, Any]) -> List[str]:
@@ -154,7 +224,7 @@ def fields_of(hint: Any) -> Tuple[Dict[str, Any], List[str], Dict[str, Any]]:
         defaults = dict(hint._field_defaults)
         hints = {name: hints.get(name, Any) for name in hint._fields}
         return hints, [name for name in hints if name not in defaults], defaults
-    fields = [field for field in _values.fields_of(hint) if field.init]
+    fields = [field for field in hint.__dataclass_fields__.values() if is_field(field) and field.init]
     missing = dataclasses.MISSING
     required = [f.name for f in fields if f.default is missing and f.default_factory is missing]
     defaults = {f.name: f.default for f in fields if f.default is not missing}
@@ -203,7 +273,7 @@ def described(function: Callable[..., Any]) -> Any:
 
 def parameters_of(function: Callable[..., Any]) -> Dict[str, inspect.Parameter]:
     """With their hints resolved. `x: int = None` may be None, whatever the Python."""
-    hints = hints_of(described(function))
+    hints = parameter_hints_of(described(function))
     found = {}
     for name, parameter in inspect.signature(function).parameters.items():
         hint = hints.get(name, Any)

@@ -77,6 +77,8 @@ class _Maker:
         if kinds.is_literal(hint):
             values = typing.get_args(hint)
             return {"enum": [self.literal(value, where) for value in values]}
+        if kinds.is_flag(hint):
+            return _flags(hint)
         if kinds.is_enum(hint):
             by_value = kinds.enum_by_value(hint)
             return {"enum": [member.value if by_value else member.name for member in hint]}
@@ -163,6 +165,13 @@ class _Maker:
             for name, definition in schema.pop(key, {}).items():
                 self.definitions[f"{own}.{name}"] = definition
         return dict(schema)
+
+
+def _flags(hint: Any) -> Dict[str, Any]:
+    """Any of them together, as one number."""
+    known = {name: member.value for name, member in hint.__members__.items()}
+    said = "the sum of " + ", ".join(f"{name} ({value})" for name, value in known.items())
+    return {"type": "integer", "minimum": 0, "maximum": kinds.all_flags(hint), "description": said}
 
 
 def _own_docstring(cls: type) -> Optional[str]:
