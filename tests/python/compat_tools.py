@@ -170,6 +170,12 @@ def ends(how):
         os._exit(0)
     if how == "_exit 3":
         os._exit(3)
+    if how == "_exit 3 and say":
+        sys.stderr.write("err\n")
+        os._exit(3)
+    if how == "crash and say":
+        sys.stderr.write("err\n")
+        ctypes.string_at(0)
     if how == "crash":
         ctypes.string_at(0)
     if how == "empty":

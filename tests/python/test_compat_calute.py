@@ -273,6 +273,13 @@ def test_C8_an_exit_is_told_as_such(box):
         assert text.startswith(known) and text != known
 
 
+def test_contract_text_of_a_failed_process_is_what_it_said(box):
+    known = "Subprocess sandbox execution of tool 'ends' failed "
+    assert failure(box, tools.ends, how="_exit 3 and say") == known + "(exit 3): err"
+    text = failure(box, tools.ends, how="crash and say")
+    assert text.startswith(known + "(exit -11): ") and text.count("err") == 1
+
+
 def test_C9_closures_and_functions_of_the_main_script(box, tmp_path, monkeypatch):
     assert box.execute("closure", tools.make_closure(40), {"x": 2}) == 42
     done = agent(tmp_path, """

@@ -249,6 +249,7 @@ def test_contract_os_sandbox(tmp_path):
     assert box.mode in ("seatbelt", "bubblewrap") and box.timeout_seconds == 30.0
     assert call(box, "ends", {"how": "x"}).error == "OSSandbox: tool raised KeyError: 'x'"
     assert call(box, "ends", {"how": "_exit 3"}).error.startswith("OSSandbox: sandboxed child exited 3: ")
+    assert call(box, "ends", {"how": "_exit 3 and say"}).error == "OSSandbox: sandboxed child exited 3: err"
     assert call(box, "ends", {"how": "crash"}).error.startswith("OSSandbox: sandboxed child exited -11: ")
     assert call(box, "ends", {"how": "_exit"}).error.startswith("OSSandbox: child produced no result: ")
     assert call(box, "a_lock").error.startswith("OSSandbox: child produced no result: ")

@@ -271,6 +271,9 @@ def test_O14_with_the_texts_of_those_tools(tmp_path):
     assert said(command="true") == ("(no output)", True, 0)
     assert said(command="echo a; echo b >&2; exit 4") == ("=== STDOUT ===\na\n\n=== STDERR ===\nb\n", False, 4)
     assert said(command="yes | head -c 200000")[0].endswith("\n... (stdout truncated)")
+    for wrong in ("abc", [1]):
+        content, ok, _ = said(command="true", timeout=wrong)
+        assert not ok and content == f"timeout must be a number of seconds, not {wrong!r}"
     used = shell.execute(command="true", timeout=9000, working_dir=str(tmp_path)).metadata
     assert used == {"returncode": 0, "timeout_used": 300, "working_dir": str(tmp_path)}
     assert code.execute().content == "No code provided."

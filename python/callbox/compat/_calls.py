@@ -47,6 +47,7 @@ LINE = json.dumps({"name": f"{_box.__name__}:{_box.call.__name__}"})
 RESULT_MAX = "256M"
 WALL_MAX = 1e9  # seconds; a longer time is as good as none
 FROM_FD = 1  # CBX_FROM_FD
+STDERR_MAX = 1000  # characters of it, in an error
 SAID_MAX = 2000  # characters of what a tool has printed, in a log
 
 
@@ -71,6 +72,18 @@ class Outcome:
         if self.report.signal:
             return -int(getattr(signal, self.report.signal, signal.SIGKILL))
         return self.report.code or 0
+
+    @property
+    def said(self) -> str:
+        """The end of what a tool has written to stderr."""
+        return self.report.stderr.strip()[-STDERR_MAX:] if self.report else ""
+
+    @property
+    def how(self) -> str:
+        """Of a process that has failed what it said, which is the contract; else why it was ended, too."""
+        if self.said and self.report and self.report.reason == "exited" and self.report.code:
+            return self.said
+        return " ".join(filter(None, (self.text, "" if self.said in self.text else self.said)))
 
     @property
     def milliseconds(self) -> Optional[float]:

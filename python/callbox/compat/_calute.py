@@ -132,7 +132,7 @@ class SubprocessSandboxBackend:
             )
         if told.state == "raised" and told.kind == "SystemExit":
             status = int(told.text) if told.text.lstrip("-").isdecimal() else int(bool(told.text))
-            raise self._failed(tool_name, status, _said(told) or "it ended instead of returning")
+            raise self._failed(tool_name, status, told.said or "it ended instead of returning")
         if told.state == "raised":
             raise RuntimeError(
                 f"Tool '{tool_name}' raised {told.kind} inside subprocess sandbox: {told.text}"
@@ -141,7 +141,7 @@ class SubprocessSandboxBackend:
             text = f"the tool or its arguments cannot be sent into a box: {told.text}"
             raise self._failed(tool_name, -1, text)
         status = -1 if told.state == "unmade" else told.status
-        raise self._failed(tool_name, status, " ".join(filter(None, (told.text, _said(told)))))
+        raise self._failed(tool_name, status, told.how)
 
     # ---- What it is ----
 
@@ -183,11 +183,6 @@ def _memory(config: Any) -> Optional[int]:
             f"sandbox_memory_limit_mb must be 1 or more, or None for no limit, not {limit!r}"
         )
     return int(limit * (1 << 20))
-
-
-def _said(told: Outcome) -> str:
-    """The end of what a tool has written to stderr."""
-    return told.report.stderr.strip()[-1000:] if told.report else ""
 
 
 class Registry:

@@ -247,5 +247,4 @@ class OSSandbox(_Boxed):
         status = told.status
         if status == 0 or told.state in ("unreadable", "unmade"):
             return f"child produced no result: {told.text}"
-        said = told.report.stderr.strip() if told.report else ""
-        return f"sandboxed child exited {status}: {told.text}" + (f": {said[-1000:]}" if said else "")
+        return f"sandboxed child exited {status}: {told.how}"

@@ -77,7 +77,11 @@ class ShellExecTool(_ShellBase):  # type: ignore[misc]
             return self._said(f"Working directory does not exist: {place}", False)
         if place is not None and not os.path.isdir(place):
             return self._said(f"Working directory is not a directory: {place}", False)
-        timeout = max(1, min(300, params.get("timeout") or 30))
+        asked_for = params.get("timeout") or 30
+        try:
+            timeout = max(1, min(300, asked_for))
+        except TypeError:
+            return self._said(f"timeout must be a number of seconds, not {asked_for!r}", False)
         asked: List[str] = list(params.get("env_passthrough") or ())
         done = run_sandboxed(
             command,
