@@ -56,6 +56,7 @@ _WHERE = {
 }
 
 __all__ = sorted(_WHERE)
+__version__ = "0.1.0"  # that of meson.build
 
 
 def __getattr__(name: str) -> Any:

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _channel
+from ._error import CallboxError
 from ._native import native
 
 PathRule = Union[str, "os.PathLike[str]", Tuple[Any, str], Mapping[str, str]]
@@ -44,6 +46,20 @@ def _environment(given: Union[Mapping[str, Optional[str]], Sequence[str]]) -> Di
     }
 
 
+OWN = ("read", "write", "workspace", "hide", "tmpfs", "protect", "network", "environment", "limits")
+OTHERS = ("version", "box", "system", "files", "syscalls", "require", "best_effort")
+
+
+def _check_names(given: Iterable[str]) -> None:
+    """By the names that are known here: those of the JSON form have other places."""
+    for name in given:
+        if name not in OTHERS:
+            close = difflib.get_close_matches(name, (*OWN, *OTHERS), 1)
+            meant = f'; did you mean "{close[0]}"?' if close else ""
+            hint = f"known here are: {', '.join((*OWN, *OTHERS))}"
+            raise CallboxError(f'unknown key "{name}"{meant}', name, hint)
+
+
 class Policy:
     """A frozen policy; without arguments the default one, which is safe.
 
@@ -72,6 +88,7 @@ class Policy:
         limits: Optional[Mapping[str, Any]] = None,
         **others: Any,
     ) -> None:
+        _check_names(others)
         files: Dict[str, Any] = {
             "read": _rules(read, "read"),
             "write": _rules(write, "write"),

@@ -52,6 +52,9 @@ class Tool:
     ) -> None:
         if not callable(function):
             raise TypeError(f"a tool is a callable, not {function!r}")
+        for key, value in (("name", name), ("title", title), ("description", description)):
+            if value is not None and not isinstance(value, str):
+                raise TypeError(f"{key} must be a text, not {type(value).__name__}: {value!r}")
         self.function = function
         self.name = name or _name_of(function)
         if self.name == "<lambda>":

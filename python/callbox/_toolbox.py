@@ -197,7 +197,7 @@ class Toolbox:
             return
         item = Tool.of(thing)
         start = start_of(item.function, item.name, self._modules)
-        policy = add_to_policy(item.policy or self.policy, start.show)
+        policy = add_to_policy(checked_policy(item.policy) or self.policy, start.show)
         manifest: Dict[str, Any] = {
             **item.describe(),
             "policy": policy,

@@ -92,6 +92,24 @@ static void reap(pid_t pid)
                 ;
 }
 
+/* What to do about a warden that cannot be started. Where it is short of something else, a hint to
+ * install what is there would mislead. */
+static const char *hint_of(int r)
+{
+        switch (r) {
+        case -EAGAIN:
+                return "there are as many processes as there may be: end some, or raise the limit "
+                       "(ulimit -u, pids.max of the cgroup)";
+        case -ENOMEM:
+                return "there is no memory left for another process";
+        case -EMFILE:
+        case -ENFILE:
+                return "there are as many open files as there may be (ulimit -n)";
+        default:
+                return "install callbox, or name its program in CALLBOX_WARDEN";
+        }
+}
+
 static int start_warden(const cbx_warden *warden, int *ret_socket, cbx_error *error)
 {
         int pair[2], r;
@@ -105,7 +123,7 @@ static int start_warden(const cbx_warden *warden, int *ret_socket, cbx_error *er
                 base_close(pair[0]);
                 error_set(error, r, "warden", "cannot start %s: %s", program_of(warden),
                           strerror(-r));
-                error_hint(error, "install callbox, or name its program in CALLBOX_WARDEN");
+                error_hint(error, "%s", hint_of(r));
                 return r;
         }
         reap(pid);

@@ -11,6 +11,7 @@ import types
 
 import pytest
 
+import callbox
 from callbox import CallboxError, Policy, Tool, Toolbox, run, run_python
 
 
@@ -113,6 +114,14 @@ def test_an_error_without_a_text_is_told():
         (lambda: run("true", environment={"A=B": "x"}), "'A=B' is no name of an environment variable"),
         (lambda: run("true", environment={"A": 5}), "the environment variable A must be a text or a path, not int: 5"),
         (lambda: Toolbox([lambda x: x]), "a lambda has no name"),
+        (lambda: callbox.tool(name=5)(len), "name must be a text, not int: 5"),
+        (lambda: callbox.tool(description=b"x")(len), "description must be a text, not bytes: b'x'"),
+        (lambda: Toolbox([Tool(len, policy={}, input_schema={"type": "object"})]), "a policy is a callbox.Policy, not dict"),
+        (lambda: Policy(raed=["/srv"]), 'raed: unknown key "raed"; did you mean "read"? (known here are: read, write,'),
+        (lambda: Policy(enviroment=["A"]), 'unknown key "enviroment"; did you mean "environment"?'),
+        (lambda: Policy(limts={}), 'unknown key "limts"; did you mean "limits"?'),
+        (lambda: Policy(sistem=True), 'unknown key "sistem"; did you mean "system"?'),
+        (lambda: Policy(xyzzy=1), 'unknown key "xyzzy" (known here are: read,'),
     ],
 )
 def test_what_is_wrong_is_said(wrong, says):
@@ -124,3 +133,32 @@ def test_what_is_wrong_is_said(wrong, says):
 def test_a_lambda_with_a_name():
     pytest.importorskip("cloudpickle")
     assert Toolbox([Tool(lambda x: x + 1, name="next")], policy=Policy()).call_sync("next", {"x": 1}).output == 2
+
+
+def test_the_version_is_that_of_the_library():
+    from callbox import _callbox
+
+    assert callbox.__version__ == _callbox.version()
+
+
+def test_a_want_of_processes_is_not_taken_for_a_want_of_callbox(tmp_path):
+    told = script(
+        tmp_path,
+        """
+        import os, resource
+        from callbox import CallboxError, Warden
+        path = os.environ.pop("CALLBOX_WARDEN", None)
+        try:
+            Warden(program="/no/such/program")
+        except CallboxError as error:
+            print(error.hint.split(",")[0])
+        if os.getuid() == 0:
+            os.setresuid(65534, 65534, 65534)  # there is no such bound for root
+        resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+        try:
+            Warden(program=path)
+        except CallboxError as error:
+            print(error.hint.split(":")[0])
+        """,
+    )
+    assert told == ["install callbox", "there are as many processes as there may be"]
