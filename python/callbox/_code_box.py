@@ -8,7 +8,6 @@ import atexit
 import base64
 import gc
 import inspect
-import io
 import linecache
 import os
 import stat
@@ -19,7 +18,7 @@ import traceback
 import types
 from typing import Any, Dict, List, Tuple
 
-from . import _serve, _values
+from . import _left, _serve, _values
 
 NAME = "<code>"
 TEXT_MAX = 10_000  # characters of a repr
@@ -105,20 +104,10 @@ def _drop_names(place: str) -> None:
         gc.collect()
 
 
-def _flush() -> None:
-    """Files that are still open. Texts come first: they write to the others."""
-    files = [thing for thing in gc.get_objects() if issubclass(type(thing), io.IOBase)]
-    for file in sorted(files, key=lambda file: not isinstance(file, io.TextIOBase)):
-        try:
-            file.flush()
-        except Exception:
-            pass  # it is closed, or cannot be written
-
-
 def _end(place: str) -> None:
     _wait_and_say_goodbye()
     _drop_names(place)
-    _flush()
+    _left.flush_files(False)
 
 
 def _artifacts(limit: int) -> Tuple[Dict[str, bytes], List[str]]:

@@ -130,6 +130,19 @@ def test_what_is_wrong_is_said(wrong, says):
     assert says in str(raised.value)
 
 
+def test_where_a_tool_starts_and_paths_of_a_policy(tmp_path, monkeypatch):
+    (tmp_path / "work").mkdir()
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "a").write_text("x")
+    monkeypatch.chdir(tmp_path)
+    policy = Policy(workspace="work", read=["texts"])
+    monkeypatch.chdir("/")
+    box = Toolbox([os.getcwd, os.listdir], policy=policy)
+    assert box.call_sync("getcwd").output == str(tmp_path / "work")
+    assert box.call_sync("listdir", {"path": str(tmp_path / "texts")}).output == ["a"]
+    assert Toolbox([os.getcwd]).call_sync("getcwd").output == "/tmp"
+
+
 def test_a_lambda_with_a_name():
     pytest.importorskip("cloudpickle")
     assert Toolbox([Tool(lambda x: x + 1, name="next")], policy=Policy()).call_sync("next", {"x": 1}).output == 2
