@@ -91,6 +91,7 @@ def main() -> int:
     fd = int(os.environ.pop("CALLBOX_RESULT_FD"))
     os.set_inheritable(fd, False)
     config, request = json.loads(sys.argv[1]), json.loads(sys.argv[2])
+    _serve.set_path(config)
     trouble = _serve.prepare(config)
     sys.argv[:] = [""]
     channel = _channel.current = _channel.Channel(fd)
