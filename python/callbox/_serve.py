@@ -32,13 +32,13 @@ def set_path(config: Dict[str, Any]) -> None:
 def prepare(config: Dict[str, Any]) -> Optional[BaseException]:
     """All that is the same for every call. A module that cannot be loaded is the call's error."""
     setattr(importlib.import_module("callbox._channel"), "boxed", True)
-    known = ("callbox._convert", "callbox._values", "traceback")
-    for name in (*known, *config.get("also", ())):
+    for name in ("callbox._convert", "callbox._values", "traceback"):
         importlib.import_module(name)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)  # so that it can be followed
     try:
-        importlib.import_module(config["module"])
+        for name in (*config.get("also", ()), config["module"]):
+            importlib.import_module(name)
     except BaseException as error:  # whatever it is, the call has to hear of it
         return error
     return None
