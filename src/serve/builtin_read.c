@@ -45,7 +45,7 @@ static int take_line(struct part *part, const char *line, size_t size, json_int_
         fits = fitting(line + skip, size - skip, room);
         if (skip + fits < size) {
                 part->next = number;
-                part->next_skip = (json_int_t)(skip + fits);
+                part->next_skip = (json_int_t)skip + (json_int_t)fits;
                 part->line = size;
         }
         part->last = number;
@@ -118,7 +118,7 @@ static int read_part(const char *path, struct part *part, cbx_reply *reply)
 {
         _cleanup_free_ char *data = NULL;
         char place[PATH_MAX];
-        size_t size;
+        size_t size = 0;
         int r = files_place(path, false, place);
 
         if (r == 0)

@@ -129,7 +129,8 @@ static int run(struct search *search, const json_t *arguments, cbx_reply *reply)
         return files_answer(reply,
                             json_pack("{s:O, s:b, s:I, s:I}", "found", search->found, "more",
                                       search->cut, "cutLines", (json_int_t)search->long_lines,
-                                      "filesLeftOut", (json_int_t)(search->large + search->closed)),
+                                      "filesLeftOut",
+                                      (json_int_t)search->large + (json_int_t)search->closed),
                             search->text.data);
 }
 

@@ -148,7 +148,7 @@ struct endpoint_message {
         int error; /* 0, -EINVAL with a failure, -E2BIG, -ENOMEM */
 };
 void endpoint_read(const struct buffer *body, struct endpoint_message *ret);
-void endpoint_take_read(struct http_connection *connection, struct endpoint_message *message);
+void endpoint_take_read(struct http_connection *connection, struct endpoint_message *read);
 void endpoint_message_clear(struct endpoint_message *message);
 /* The client is gone: end or detach what it waits for. */
 void endpoint_leave(struct http_connection *connection);
