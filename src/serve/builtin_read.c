@@ -130,7 +130,7 @@ static int read_part(const char *path, struct part *part, cbx_reply *reply)
                         "%s is larger than 64 MiB, which is the most that is read: take a "
                         "part of it by run_command, with sed -n, head or tail",
                         path);
-        if (r < 0)
+        if (r != 0 || !data)
                 return files_refuse(reply, "read", path, r);
         if (memchr(data, '\0', MIN(size, 8 * KIB)))
                 return files_fail(reply, "%s is no text: a file of %zu bytes with NUL in it", path,
