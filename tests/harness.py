@@ -389,11 +389,13 @@ def process_table():
     return table
 
 
-def processes_with(token):
-    """Living processes, but not this one, whose name or command line holds the token."""
+def processes_with(token, but=None):
+    """Living processes, but not this one nor those of a program, whose name or command line holds the token."""
     mark = token.encode()
     found = set()
     for pid, (_, comm, state, line) in process_table().items():
+        if but and line.startswith(but.encode()):
+            continue
         if (mark in line or token in comm) and state not in "ZX" and pid != os.getpid():
             found.add(pid)
     return found

@@ -300,9 +300,8 @@ class Box:
         mark = Tools.mark if self.alone else self.token
 
         def left():
-            found = harness.processes_with(mark)
             # A zygote that has just been started has not taken its arguments off its command line yet.
-            return found - harness.programs(Tools.zygote) if FORKED else found
+            return harness.processes_with(mark, but=Tools.zygote)
 
         wait_until(lambda: not left(), seconds)
         for _ in range(3):  # one that forks all the time can be missed by one look
