@@ -75,9 +75,9 @@ TOOLS = SCRATCH.path / "tools"
 TOOLS.mkdir()
 (TOOLS / "worker.json").write_text(json.dumps({
     "name": "worker", "inputSchema": {"type": "object"}, "run": {"command": [WORKER, "fences", str(SECRET)]},
-    "policy": {"files": {"read": [WORKER]}, "limits": {"wall": 10}}}))
+    "policy": {"box": "namespaces", "files": {"read": [WORKER]}, "limits": {"wall": 10}}}))
 WAYS = {
-    "callbox run": [CALLBOX, "run", "--timeout", "10", "--read", WORKER, "--", WORKER, "fences", str(SECRET)],
+    "callbox run": [CALLBOX, "run", "--box", "namespaces", "--timeout", "10", "--read", WORKER, "--", WORKER, "fences", str(SECRET)],
     "a warden": [CALLBOX, "tool", "call", "--tools", str(TOOLS), "worker"],
 }
 

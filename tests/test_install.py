@@ -97,6 +97,7 @@ def check_files(top):
         "the schema of specs": r"share/callbox/schema/spec[\w.-]*\.json",
         "the schema of reports": r"share/callbox/schema/report[\w.-]*\.json",
         "the schema of doctor's findings": r"share/callbox/schema/doctor[\w.-]*\.json",
+        "the schema of the audit log": r"share/callbox/schema/audit[\w.-]*\.json",
     }
     for name, pattern in expected.items():
         check(f"installs {name}", any(re.fullmatch(pattern, path) for path in installed), pattern)
