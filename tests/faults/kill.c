@@ -20,6 +20,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -226,6 +229,18 @@ static pid_t await_warden(const struct child *child)
                        : -1;
 }
 
+/* End a process, and wait until it is gone: on a busy machine it would take calls until then. */
+static bool kill_and_wait(pid_t pid)
+{
+        int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+        bool good = fd >= 0 && kill(pid, SIGKILL) == 0 &&
+                    poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, DEADLINE_MS) > 0;
+
+        if (fd >= 0)
+                close(fd);
+        return good;
+}
+
 /* End one process of that role, if there is one now. */
 static bool strike(struct round *round, pid_t warden, pid_t agent)
 {
@@ -246,8 +261,7 @@ static bool strike(struct round *round, pid_t warden, pid_t agent)
         for (size_t i = 0; i < n; i++)
                 if (tree[i].role == roles[round->victim] && tree[i].state != 'Z')
                         found[n_found++] = tree[i].pid;
-        return n_found > 0 &&
-               kill(found[load_random(&round->load, (unsigned)n_found)], SIGKILL) == 0;
+        return n_found > 0 && kill_and_wait(found[load_random(&round->load, (unsigned)n_found)]);
 }
 
 static void pause_some(struct round *round, unsigned milliseconds)
@@ -305,6 +319,20 @@ static bool play_round(struct round *round)
 
 /* ---- Two agents, one warden ---- */
 
+/* Does somebody listen there? The name is there a little earlier. */
+static bool answers(const char *path)
+{
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+        bool good;
+
+        snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+        good = fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0;
+        if (fd >= 0)
+                close(fd);
+        return good;
+}
+
 static pid_t start_shared(const struct round *round)
 {
         pid_t pid;
@@ -315,7 +343,7 @@ static pid_t start_shared(const struct round *round)
                 execl(round->program, "callbox", "warden", "--socket", round->socket, NULL);
                 _exit(127);
         }
-        for (int i = 0; pid > 0 && access(round->socket, F_OK) < 0 && i < 10000; i++)
+        for (int i = 0; pid > 0 && !answers(round->socket) && i < 10000; i++)
                 usleep(1000);
         return pid;
 }
