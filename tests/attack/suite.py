@@ -303,12 +303,11 @@ class Box:
             # A zygote that has just been started has not taken its arguments off its command line yet.
             return harness.processes_with(mark, but=Tools.zygote)
 
-        wait_until(lambda: not left(), seconds)
-        for _ in range(3):  # one that forks all the time can be missed by one look
-            found = left()
-            if found:
-                return found
-        return set()
+        # One that forks all the time can be missed by one look; and one that waited for a call which never
+        # came, and dies with its box, may be seen at it.
+        if wait_until(lambda: not any(left() for _ in range(4)), seconds):
+            return set()
+        return left() or {0}
 
     def clean_up(self):
         harness.kill_marked(self.token)
