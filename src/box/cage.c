@@ -7,7 +7,6 @@
  */
 #include <fcntl.h>
 #include <linux/capability.h>
-#include <linux/securebits.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
@@ -124,17 +123,7 @@ static bool has_capability(unsigned capability)
 /* The sets that only a privileged process can empty; for any other no_new_privs closes them. */
 static int empty_bounds(struct child *child)
 {
-        int cap = 0;
-
-        if (!has_capability(CAP_SETPCAP))
-                return 0;
-        if (prctl(PR_SET_SECUREBITS, BOX_SECUREBITS, 0, 0, 0) < 0)
-                return step_failed(child, "lock the secure bits", NULL, errno);
-        while (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0)
-                cap++;
-        if (errno != EINVAL || prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0)
-                return step_failed(child, "empty the bounding set", NULL, errno);
-        return 0;
+        return has_capability(CAP_SETPCAP) ? box_empty_bounds(child) : 0;
 }
 
 static int become_user(struct child *child)

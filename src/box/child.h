@@ -30,12 +30,6 @@ struct place {
 
 #define BOX_DEVICES_MAX 8
 
-/* The secure bits of a process that has no privileges. */
-#define BOX_SECUREBITS                                                                             \
-        (SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |                           \
-         SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE |   \
-         SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED)
-
 /* What the child holds on its way. */
 struct child {
         const struct plan *plan;
@@ -70,6 +64,15 @@ struct child {
         uint64_t mask;                /* signals that a forked program had blocked */
         bool spread;                  /* worth moving main to another processor */
         unsigned long processors[16]; /* that the warden may use */
+};
+
+/* What getdents64 gives. */
+struct entry {
+        uint64_t inode;
+        int64_t offset;
+        unsigned short length;
+        unsigned char type;
+        char name[];
 };
 
 static inline void text_copy(char *to, size_t room, const char *from)
@@ -144,9 +147,10 @@ int box_refill_dev(struct child *child);    /* what is not shared with the box i
 int box_enter_network(struct child *child); /* network.c: main makes it, init joins it */
 int box_join_network(struct child *child);
 int box_set_limits(struct child *child, const struct plan_rlimit *limits, size_t n);
-int box_drop_privileges(struct child *child, bool init); /* privileges.c */
-int box_keep_privileges(struct child *child);            /* test build */
-int box_scope_signals(struct child *child);              /* cage.c */
+int box_empty_bounds(struct child *child); /* privileges.c */
+int box_drop_privileges(struct child *child, bool init);
+int box_keep_privileges(struct child *child); /* test build */
+int box_scope_signals(struct child *child);   /* cage.c */
 int box_open_scope(struct child *child, int *ret);
 int box_open_ruleset(struct child *child, int *ret);      /* landlock.c: made by init */
 int box_restrict_files(struct child *child, int ruleset); /* entered by main */

@@ -24,8 +24,11 @@
  * is not reaped before, so the number is its own. */
 static void end_init(struct child *child)
 {
-        if (!child->scoped)
+        if (!child->scoped) {
+                /* Stopped first: it would tell of main's end as of one by itself. */
+                (void)kill(child->init, SIGSTOP);
                 tree_kill_groups(child->proc, child->init);
+        }
         (void)kill(child->init, SIGKILL);
 }
 

@@ -7,27 +7,40 @@
 
 #include "box/child.h"
 
+#define SECUREBITS                                                                                 \
+        (SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |                           \
+         SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE |   \
+         SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED)
+
 /* Init keeps the right to look at the memory of the box's processes: it adds it up (watch.c) and
  * reads the names in refused calls. It means nothing outside the box's user namespace. */
 #define KEPT_BY_INIT (1U << CAP_SYS_PTRACE)
+
+int box_empty_bounds(struct child *child)
+{
+        int cap = 0;
+
+        if (prctl(PR_SET_SECUREBITS, SECUREBITS, 0, 0, 0) < 0)
+                return step_failed(child, "lock the secure bits", NULL, errno);
+        while (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0)
+                cap++;
+        /* The first that the kernel does not know: neither to drop nor to read. */
+        if (errno != EINVAL || prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0)
+                return step_failed(child, "empty the bounding set", NULL, errno);
+        return 0;
+}
 
 int box_drop_privileges(struct child *child, bool init)
 {
         struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
         struct __user_cap_data_struct sets[2] = { 0 };
-        int cap = 0;
+        int r;
 
         if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
                 return step_failed(child, "forbid new privileges", NULL, errno);
-        if (!init) {
-                if (prctl(PR_SET_SECUREBITS, BOX_SECUREBITS, 0, 0, 0) < 0)
-                        return step_failed(child, "lock the secure bits", NULL, errno);
-                while (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0)
-                        cap++;
-                /* The first that the kernel does not know: neither to drop nor to read. */
-                if (errno != EINVAL || prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0)
-                        return step_failed(child, "empty the bounding set", NULL, errno);
-        }
+        r = init ? 0 : box_empty_bounds(child);
+        if (r < 0)
+                return r;
         if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
                 return step_failed(child, "clear the ambient capabilities", NULL, errno);
         if (init)

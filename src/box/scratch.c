@@ -13,14 +13,6 @@
 #define NAME_BYTES 16
 #define ROUNDS_MAX 100000 /* of removing; each takes a level away */
 
-struct entry {
-        uint64_t inode;
-        int64_t offset;
-        unsigned short length;
-        unsigned char type;
-        char name[];
-};
-
 /* The directory above those of this user's boxes. It must be the caller's alone: anyone can make
  * names in /tmp, so where one is taken there is a next. */
 static int open_base(unsigned number, char *path, size_t room)

@@ -14,14 +14,6 @@
 #define NEWEST 128
 #define DEEP_AFTER (700 * NSEC_PER_MSEC) /* until then the dead may be in the way */
 
-struct entry {
-        uint64_t inode;
-        int64_t offset;
-        unsigned short length;
-        unsigned char type;
-        char name[];
-};
-
 static pid_t number(const char *text)
 {
         pid_t value = 0;

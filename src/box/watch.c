@@ -41,14 +41,6 @@ struct tree {
         struct still still;
 };
 
-struct entry {
-        uint64_t inode;
-        int64_t offset;
-        unsigned short length;
-        unsigned char type;
-        char name[];
-};
-
 static ssize_t read_file(int directory, const char *path, char *room, size_t size)
 {
         _cleanup_fd_ int fd = openat(directory, path, O_RDONLY | O_CLOEXEC);
