@@ -35,7 +35,12 @@ static int allow(struct child *child, int ruleset, int fd, uint64_t access)
         return 0;
 }
 
-static uint64_t access_of(const struct plan_rule *rule)
+static uint64_t write_directory(const struct plan *plan)
+{
+        return plan->unnamed ? WRITE_DIRECTORY & ~LL_FS_MAKE_SOCK : WRITE_DIRECTORY;
+}
+
+static uint64_t access_of(const struct plan *plan, const struct plan_rule *rule)
 {
         switch (rule->access) {
         case PLAN_READS:
@@ -45,7 +50,7 @@ static uint64_t access_of(const struct plan_rule *rule)
         case PLAN_USES:
                 return USE_DEVICE;
         case PLAN_WRITES:
-                return rule->directory ? WRITE_DIRECTORY : WRITE_FILE;
+                return rule->directory ? write_directory(plan) : WRITE_FILE;
         }
         return 0;
 }
@@ -62,9 +67,9 @@ static int enter_domain(struct child *child)
                 return step_failed(child, "make a Landlock ruleset", NULL, errno);
         for (size_t i = 0; r == 0 && i < child->plan->n_rules; i++)
                 r = allow(child, ruleset, child->plan->rules[i].fd,
-                          access_of(&child->plan->rules[i]));
+                          access_of(child->plan, &child->plan->rules[i]));
         if (r == 0)
-                r = allow(child, ruleset, child->scratch, WRITE_DIRECTORY);
+                r = allow(child, ruleset, child->scratch, write_directory(child->plan));
         if (r < 0)
                 return r;
         if (syscall(SYS_landlock_restrict_self, ruleset, 0) < 0)

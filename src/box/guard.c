@@ -161,19 +161,25 @@ static void open_special(struct child *child, const struct seccomp_notif *call,
         guard_leave();
 }
 
+static bool opens_to_change(int flags)
+{
+        return !(flags & O_PATH) && ((flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC));
+}
+
 /* Open what is there. -EAGAIN: it changed under our hands; 1: somebody else answers. */
 static int open_existing(struct child *child, const struct seccomp_notif *call,
-                         const struct guard_path *path, int flags, const struct stat *st)
+                         const struct guard_path *path, bool create, int flags,
+                         const struct stat *st)
 {
         bool waits = !(flags & O_NONBLOCK);
         struct stat now;
         int fd;
 
-        if (S_ISDIR(st->st_mode))
+        if (S_ISDIR(st->st_mode) && (create || opens_to_change(flags)))
                 return -EISDIR;
-        if (path->slash)
+        if (path->slash && !S_ISDIR(st->st_mode))
                 return -ENOTDIR;
-        if (!S_ISREG(st->st_mode)) {
+        if (!S_ISREG(st->st_mode) && !S_ISDIR(st->st_mode)) {
                 open_special(child, call, path, flags, st);
                 return 1;
         }
@@ -181,18 +187,13 @@ static int open_existing(struct child *child, const struct seccomp_notif *call,
                     flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
         if (fd < 0)
                 return errno == ELOOP || errno == ENOENT ? -EAGAIN : -errno;
-        if (fstat(fd, &now) < 0 || !S_ISREG(now.st_mode)) {
+        if (fstat(fd, &now) < 0 || (now.st_mode & S_IFMT) != (st->st_mode & S_IFMT)) {
                 base_close(fd);
                 return -EAGAIN;
         }
         if (waits)
                 (void)fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
         return fd + 2; /* 0 and 1 mean other things */
-}
-
-static bool opens_to_change(int flags)
-{
-        return !(flags & O_PATH) && ((flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC));
 }
 
 /* One attempt; see open_existing for what it returns. */
@@ -209,7 +210,7 @@ static int try_open(struct child *child, const struct seccomp_notif *call, struc
                 if (child->plan->caged && opens_to_change(flags) &&
                     guard_is_kept(child, path->text))
                         return refuse(child, path);
-                return open_existing(child, call, path, flags, &st);
+                return open_existing(child, call, path, create, flags, &st);
         }
         if (errno != ENOENT)
                 return -errno;
@@ -288,7 +289,7 @@ static void serve_open(struct child *child, const struct seccomp_notif *call, in
         bool create = flags & O_CREAT;
 
         umask((mode_t)guard_status(child, call, "Umask:", 8));
-        if (r == 0 && path.slash)
+        if (r == 0 && path.slash && create)
                 r = -EISDIR;
         for (int links = 0; r == 0 && guard_is_link(&path) && !is_own_descriptor(&path); links++) {
                 if (flags & O_EXCL)
@@ -506,7 +507,7 @@ bool guard_serve(struct child *child, const struct seccomp_notif *call)
         }
         if (plan->explain && guard_explain(child, call))
                 return true;
-        if (plan->n_guards == 0 || (is_opening(call) && !plan->caged && !(flags & O_CREAT)))
+        if (!plan->caged && (plan->n_guards == 0 || (is_opening(call) && !(flags & O_CREAT))))
                 return false;
         return serve_naming(child, call);
 }

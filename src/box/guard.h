@@ -48,22 +48,26 @@ void guard_path_close(struct guard_path *path);
 /* Where something open is, as the box sees it. Init's own corner of /proc is nobody's. */
 int guard_place_of(int fd, char *room, size_t size);
 
-/* The directory that a relative path starts from. */
+/* What a descriptor of the caller's stands for, or its current directory, to look at and to start
+ * a relative path from. */
 int guard_base(struct child *child, const struct seccomp_notif *call, int dirfd);
 
 /* A number from /proc/TID/status, 0 where there is none; umasks are octal. */
 uint64_t guard_status(struct child *child, const struct seccomp_notif *call, const char *label,
                       unsigned base);
 
-/* The process of a thread, 0 where there is none; and that of a pidfd of ours. */
+/* The same of one of its descriptors, from /proc/TID/fdinfo. */
+uint64_t guard_fdinfo(struct child *child, const struct seccomp_notif *call, int number,
+                      const char *label, unsigned base);
+
+/* The process of a thread, 0 where there is none. */
 pid_t guard_process_of(struct child *child, pid_t thread);
-pid_t guard_pid_of(int pidfd);
 
 /* The path by which a descriptor of ours can be named, in a room of 40; and where it leads to. */
 void guard_own_link(int fd, char *room);
 int guard_text_of(int fd, char *room, size_t size);
 
-/* One of the caller's descriptors, as one of ours. */
+/* One of the caller's descriptors, as one of ours; -EPERM where the host lets nobody take any. */
 int guard_take_descriptor(struct child *child, const struct seccomp_notif *call, int number);
 
 /* Is the last part of a path a link, and where does that lead? */

@@ -128,7 +128,7 @@ static void serve_path(struct child *child, const struct seccomp_notif *call, in
         /* An empty path, where that is allowed, stands for the descriptor itself. */
         if ((flags & AT_EMPTY_PATH) &&
             (!address || (guard_read(call, address, &first, 1) == 0 && !first)))
-                fd = guard_take_descriptor(child, call, dirfd);
+                fd = guard_base(child, call, dirfd);
         else
                 fd = open_path(child, call, dirfd, address, !(flags & AT_SYMLINK_NOFOLLOW));
         guard_answer(child, call, fd < 0 ? fd : change(child, call, fd, request));
@@ -137,7 +137,7 @@ static void serve_path(struct child *child, const struct seccomp_notif *call, in
 static void serve_descriptor(struct child *child, const struct seccomp_notif *call, int number,
                              const struct request *request)
 {
-        _cleanup_fd_ int fd = guard_take_descriptor(child, call, number);
+        _cleanup_fd_ int fd = number < 0 ? -EBADF : guard_base(child, call, number);
 
         guard_answer(child, call, fd < 0 ? fd : change(child, call, fd, request));
 }

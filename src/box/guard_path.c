@@ -4,6 +4,7 @@
 #include <linux/openat2.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
@@ -53,10 +54,9 @@ static int open_of_process(struct child *child, const struct seccomp_notif *call
         return openat(child->proc, path, flags | O_CLOEXEC);
 }
 
-uint64_t guard_status(struct child *child, const struct seccomp_notif *call, const char *label,
-                      unsigned base)
+/* A number from the line of a file that begins with a label; 0 where there is none. */
+static uint64_t number_in(int fd, const char *label, unsigned base)
 {
-        _cleanup_fd_ int fd = open_of_process(child, call, "status", -1, O_RDONLY);
         char room[1024];
         ssize_t n = fd < 0 ? -1 : read(fd, room, sizeof(room) - 1);
         uint64_t value = 0;
@@ -79,46 +79,33 @@ uint64_t guard_status(struct child *child, const struct seccomp_notif *call, con
         return value;
 }
 
-/* A number from the line of a file that begins with a label; 0 where there is none. */
-static pid_t number_in(int directory, const char *path, const char *label)
+uint64_t guard_status(struct child *child, const struct seccomp_notif *call, const char *label,
+                      unsigned base)
 {
-        _cleanup_fd_ int fd = openat(directory, path, O_RDONLY | O_CLOEXEC);
-        char room[1024];
-        ssize_t n = fd < 0 ? -1 : read(fd, room, sizeof(room) - 1);
-        pid_t value = 0;
-        char *at = room;
+        _cleanup_fd_ int fd = open_of_process(child, call, "status", -1, O_RDONLY);
 
-        if (n <= 0)
-                return 0;
-        room[n] = '\0';
-        for (; strncmp(at, label, strlen(label)) != 0; at++) {
-                at = strchr(at, '\n');
-                if (!at)
-                        return 0;
-        }
-        for (at += strlen(label); *at == ' ' || *at == '\t'; at++)
-                ;
-        for (; *at >= '0' && *at <= '9'; at++)
-                value = value * 10 + (*at - '0');
-        return value;
+        return number_in(fd, label, base);
 }
 
 pid_t guard_process_of(struct child *child, pid_t thread)
 {
         char path[32];
+        _cleanup_fd_ int fd = -1;
 
         if (thread <= 0)
                 return 0;
         text_copy(text_number(path, (uint64_t)thread), 12, "/status");
-        return number_in(child->proc, path, "Tgid:");
+        fd = openat(child->proc, path, O_RDONLY | O_CLOEXEC);
+        return (pid_t)number_in(fd, "Tgid:", 10);
 }
 
-pid_t guard_pid_of(int pidfd)
+uint64_t guard_fdinfo(struct child *child, const struct seccomp_notif *call, int number,
+                      const char *label, unsigned base)
 {
-        char path[48] = "/proc/self/fdinfo/";
+        _cleanup_fd_ int fd =
+                number < 0 ? -1 : open_of_process(child, call, "fdinfo/", number, O_RDONLY);
 
-        text_number(path + strlen(path), (uint64_t)pidfd);
-        return number_in(AT_FDCWD, path, "Pid:");
+        return number_in(fd, label, base);
 }
 
 void guard_own_link(int fd, char *room)
@@ -160,6 +147,25 @@ int guard_base(struct child *child, const struct seccomp_notif *call, int dirfd)
         if (fd < 0)
                 return dirfd == AT_FDCWD ? -errno : -EBADF;
         return fd;
+}
+
+/* Shared memory, where the host's is not the box's: files of its own directory. Libc knows of no
+ * other place, and makes no directories in it. */
+static void mean_the_box(struct child *child, char *path, size_t size)
+{
+        static const char said[] = "/dev/shm/", meant[] = "/.shm";
+        char rest[PATH_MAX] = "", *at;
+
+        if (!child->plan->caged || strncmp(path, said, strlen(said)) != 0)
+                return;
+        text_copy(rest, sizeof(rest), path + strlen(said) - 1);
+        text_copy(path, size, child->page->scratch);
+        at = path + strlen(path);
+        text_copy(at, size - (size_t)(at - path), meant);
+        if (mkdir(path, 0700) < 0 && errno != EEXIST)
+                return; /* then there is nothing to be found */
+        at += strlen(at);
+        text_copy(at, size - (size_t)(at - path), rest);
 }
 
 /* Ways to say "my own" that would mean init here, and what they stand for. */
@@ -228,6 +234,7 @@ int guard_resolve_from(struct child *child, const struct seccomp_notif *call, in
         text_copy(room, sizeof(room), path);
         if (!*room)
                 return -ENOENT;
+        mean_the_box(child, room, sizeof(room));
         /* What the caller's own links in /proc lead to is the caller's; nobody else's are followed.
          */
         if (mean_the_caller(child, call, room, sizeof(room)))

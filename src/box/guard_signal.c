@@ -45,12 +45,12 @@ static int send_to_many(struct child *child, pid_t caller, pid_t group, int sign
 
 static int send_by_descriptor(struct child *child, const struct seccomp_notif *call, int signal)
 {
-        _cleanup_fd_ int fd = guard_take_descriptor(child, call, (int)call->data.args[0]);
-        pid_t pid = fd < 0 ? 0 : guard_pid_of(fd);
+        pid_t pid = (pid_t)guard_fdinfo(child, call, (int)call->data.args[0], "Pid:", 10);
+        _cleanup_fd_ int fd = pid <= 0 ? -EBADF : (int)syscall(SYS_pidfd_open, pid, 0);
 
         if (fd < 0)
-                return fd;
-        if (pid <= 1 || !tree_contains(child->proc, pid, getpid()))
+                return pid <= 0 ? fd : -errno;
+        if (pid == 1 || !tree_contains(child->proc, pid, getpid()))
                 return -EPERM;
         return syscall(SYS_pidfd_send_signal, fd, signal, NULL, 0) < 0 ? -errno : 0;
 }

@@ -9,11 +9,13 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <sys/xattr.h>
 
 #include "box/guard.h"
 #include "box/init.h"
@@ -59,12 +61,76 @@ struct request {
         } address;
         socklen_t length;
         int fd;
+        bool stands_in; /* for the caller's: it takes its place at the end */
 };
 
 static void request_close(struct request *request)
 {
         request->fd = base_close(request->fd);
 }
+
+static bool is_local(const struct request *request)
+{
+        return request->address.any.ss_family == AF_UNIX && request->length > sizeof(sa_family_t);
+}
+
+static bool has_path(const struct request *request)
+{
+        return is_local(request) && request->address.local.sun_path[0];
+}
+
+/* ---- Where the host lets nobody take a descriptor ---- */
+
+/* Are they of one kind? That much is told of a socket that is only looked at. */
+static bool same_kind(int fd, int other)
+{
+        char link[40], kinds[2][32];
+        const int both[] = { fd, other };
+        ssize_t n[2];
+
+        for (int i = 0; i < 2; i++) {
+                guard_own_link(both[i], link);
+                n[i] = getxattr(link, "system.sockprotoname", kinds[i], sizeof(kinds[i]));
+        }
+        return n[0] > 0 && n[0] == n[1] && memcmp(kinds[0], kinds[1], (size_t)n[0]) == 0;
+}
+
+/* A local socket of the caller's kind, without a name or a peer, as the caller's is at this point.
+ */
+static int make_like(struct child *child, const struct seccomp_notif *call, int number)
+{
+        static const int kinds[] = { SOCK_STREAM, SOCK_SEQPACKET };
+        _cleanup_fd_ int theirs = number < 0 ? -EBADF : guard_base(child, call, number);
+        bool waits = !(guard_fdinfo(child, call, number, "flags:", 8) & O_NONBLOCK);
+
+        for (size_t i = 0; theirs >= 0 && i < ARRAY_SIZE(kinds); i++) {
+                _cleanup_fd_ int fd =
+                        socket(AF_UNIX, kinds[i] | SOCK_CLOEXEC | (waits ? 0 : SOCK_NONBLOCK), 0);
+
+                if (fd < 0)
+                        return -errno;
+                if (same_kind(theirs, fd))
+                        return TAKE_FD(fd);
+        }
+        return theirs < 0 ? theirs : -ENOTSOCK;
+}
+
+/* Let the caller have it where it had its own. */
+static int put_in_place(struct child *child, const struct seccomp_notif *call, int fd)
+{
+        int number = (int)call->data.args[0];
+        struct seccomp_notif_addfd add = {
+                .id = call->id,
+                .flags = SECCOMP_ADDFD_FLAG_SETFD,
+                .srcfd = (uint32_t)fd,
+                .newfd = (uint32_t)number,
+                .newfd_flags = (uint32_t)guard_fdinfo(child, call, number, "flags:", 8) & O_CLOEXEC,
+        };
+
+        return ioctl(child->notifier, SECCOMP_IOCTL_NOTIF_ADDFD, &add) < 0 ? -errno : 0;
+}
+
+/* ---- What is asked for ---- */
 
 static int request_take(struct child *child, const struct seccomp_notif *call,
                         struct request *request)
@@ -78,19 +144,13 @@ static int request_take(struct child *child, const struct seccomp_notif *call,
         if (r < 0)
                 return r;
         request->fd = guard_take_descriptor(child, call, (int)call->data.args[0]);
+        if (request->fd == -EPERM && child->plan->caged && is_local(request)) {
+                request->fd = make_like(child, call, (int)call->data.args[0]);
+                request->stands_in = request->fd >= 0;
+        }
         if (request->fd < 0)
                 return request->fd;
         return guard_is_alive(child, call) ? 0 : -ESRCH;
-}
-
-static bool is_local(const struct request *request)
-{
-        return request->address.any.ss_family == AF_UNIX && request->length > sizeof(sa_family_t);
-}
-
-static bool has_path(const struct request *request)
-{
-        return is_local(request) && request->address.local.sun_path[0];
 }
 
 static int request_resolve(struct child *child, const struct seccomp_notif *call,
@@ -110,30 +170,40 @@ static int request_resolve(struct child *child, const struct seccomp_notif *call
 
 /* ---- Connecting ---- */
 
+/* Is it the host's? Asked of the socket itself: a name that is the box's own may be a link. */
+static bool is_foreign(struct child *child, int target, char *place, size_t room)
+{
+        struct statvfs fs;
+
+        if (guard_text_of(target, place, room) < 0 || fstatvfs(target, &fs) < 0)
+                return true;
+        return (fs.f_flag & ST_RDONLY) || (child->plan->caged && !guard_may_change(child, place));
+}
+
 /* Connect to a path: resolve it once, look at where it is, connect to that very socket. */
 static int connect_path(struct child *child, const struct seccomp_notif *call,
                         const struct request *request)
 {
         _cleanup_(guard_path_close) struct guard_path path = { .parent = -1 };
         struct sockaddr_un to = { .sun_family = AF_UNIX };
+        char place[PATH_MAX] = "";
         _cleanup_fd_ int target = -1;
-        struct statvfs fs;
         int r = request_resolve(child, call, request, &path);
 
         if (r < 0)
                 return r;
         target = openat(path.parent, path.name, O_PATH | O_CLOEXEC);
-        if (target < 0 || fstatvfs(target, &fs) < 0)
+        if (target < 0)
                 return -errno;
-        if ((fs.f_flag & ST_RDONLY) ||
-            (child->plan->caged && !guard_may_change(child, path.text))) {
-                notify_trace(child->page, BOX_TRACE_CONNECT, path.text, EACCES);
+        if (is_foreign(child, target, place, sizeof(place))) {
+                notify_trace(child->page, BOX_TRACE_CONNECT, place, EACCES);
                 return -EACCES;
         }
         note_network_used(child); /* whoever is there may be handed descriptors */
         text_copy(to.sun_path, sizeof(to.sun_path), "/proc/self/fd/");
         text_number(to.sun_path + strlen(to.sun_path), (uint64_t)target);
-        return connect(request->fd, (struct sockaddr *)&to, sizeof(to)) < 0 ? -errno : 0;
+        r = connect(request->fd, (struct sockaddr *)&to, sizeof(to)) < 0 ? -errno : 0;
+        return r == 0 && request->stands_in ? put_in_place(child, call, request->fd) : r;
 }
 
 static int connect_for(struct child *child, const struct seccomp_notif *call)
@@ -221,6 +291,8 @@ static int bind_path(struct child *child, const struct seccomp_notif *call,
         r = bind(request->fd, (struct sockaddr *)&to, sizeof(to)) < 0 ? -errno : 0;
         if (r == -EROFS && child->plan->explain)
                 notify_trace(child->page, BOX_TRACE_WRITE, path.text, EROFS);
+        if (r == 0 && request->stands_in)
+                r = put_in_place(child, call, request->fd);
         return chdir("/") < 0 ? -errno : r;
 }
 

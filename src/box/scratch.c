@@ -14,7 +14,7 @@
 #define ROUNDS_MAX 100000 /* of removing; each takes a level away */
 
 /* The directory above those of this user's boxes. It must be the caller's alone: anyone can make
- * names in /tmp, so where one is taken there is a next. */
+ * names in /tmp, so where one is taken (-EEXIST) there is a next. */
 static int open_base(unsigned number, char *path, size_t room)
 {
         struct stat st;
@@ -31,10 +31,10 @@ static int open_base(unsigned number, char *path, size_t room)
                 return -errno;
         fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (fd < 0)
-                return -errno;
+                return errno == ELOOP || errno == ENOTDIR || errno == EACCES ? -EEXIST : -errno;
         if (fstat(fd, &st) < 0 || st.st_uid != geteuid() || (st.st_mode & 022)) {
                 base_close(fd);
-                return -EPERM;
+                return -EEXIST;
         }
         /* The umask may have closed it to the box's user. */
         if ((st.st_mode & 0777) != 0711)
@@ -44,9 +44,9 @@ static int open_base(unsigned number, char *path, size_t room)
 
 static int choose_base(char *path, size_t room)
 {
-        int fd = -EPERM;
+        int fd = -EEXIST;
 
-        for (unsigned i = 0; fd < 0 && i < BASES_MAX; i++)
+        for (unsigned i = 0; fd == -EEXIST && i < BASES_MAX; i++)
                 fd = open_base(i, path, room);
         return fd;
 }

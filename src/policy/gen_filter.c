@@ -87,12 +87,8 @@ int main(void)
                 { "syscalls_lent_guarded_filter",
                   SYSCALLS_LENT | SYSCALLS_SOCKETS | SYSCALLS_GUARDED },
                 { "syscalls_zygote_filter", SYSCALLS_ZYGOTE },
-                { "syscalls_caged_filter", SYSCALLS_CAGED | SYSCALLS_SOCKETS },
-                { "syscalls_caged_guarded_filter",
-                  SYSCALLS_CAGED | SYSCALLS_SOCKETS | SYSCALLS_GUARDED },
+                { "syscalls_caged_filter", SYSCALLS_CAGED | SYSCALLS_SOCKETS | SYSCALLS_GUARDED },
                 { "syscalls_caged_old_filter",
-                  SYSCALLS_CAGED | SYSCALLS_SOCKETS | SYSCALLS_SIGNALS },
-                { "syscalls_caged_old_guarded_filter",
                   SYSCALLS_CAGED | SYSCALLS_SOCKETS | SYSCALLS_SIGNALS | SYSCALLS_GUARDED },
         };
 

@@ -80,3 +80,9 @@ int host_explain_refusal(int code, cbx_error *error)
                 error_hint(error, "the caller's limit on processes is reached (ulimit -u)");
         return -code;
 }
+
+bool host_lets_take(void)
+{
+        /* Asked for nobody's descriptor: refused as such, or not even that. */
+        return syscall(SYS_pidfd_getfd, -1, 0, 0) == 0 || errno == EBADF;
+}

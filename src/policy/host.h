@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Does this host let callbox make the namespaces of a box? */
+/* What this host lets callbox do: the namespaces of a box, and what stands in for them. */
 #ifndef POLICY_HOST_H
 #define POLICY_HOST_H
 
@@ -11,5 +11,9 @@ int host_refuses_namespaces(void);
 
 /* Why that is, as far as the errno tells, and what to do about it. */
 int host_explain_refusal(int code, cbx_error *error);
+
+/* Does it let one process take a descriptor of another that it may look into? The default profile
+ * of container engines does not. */
+bool host_lets_take(void);
 
 #endif

@@ -356,9 +356,10 @@ static bool leaves_no_trace(const struct plan *plan)
 /* What mounts and namespaces would keep, the filter and init have to. */
 static unsigned caged_variant(const struct plan *plan)
 {
-        return SYSCALLS_CAGED | SYSCALLS_SOCKETS |
+        return SYSCALLS_CAGED | SYSCALLS_SOCKETS | SYSCALLS_GUARDED |
                (plan->landlock_abi < 6 ? SYSCALLS_SIGNALS : 0U) |
-               (plan->policy->network == POLICY_NETWORK_HOST ? SYSCALLS_ONLINE : 0U);
+               (plan->policy->network == POLICY_NETWORK_HOST ? SYSCALLS_ONLINE : 0U) |
+               (plan->unnamed ? SYSCALLS_UNNAMED : 0U);
 }
 
 int plan_compile(cbx_policy *policy, const struct plan_options *options, cbx_error *error,

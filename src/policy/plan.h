@@ -85,8 +85,9 @@ struct plan_fact {
 struct plan {
         const cbx_policy *policy; /* a reference is held */
         bool caged;               /* without namespaces: Landlock is the fence */
-        bool privileged;          /* made by root: trees are handed in, ids are mapped */
-        uid_t host_uid;           /* who the box is on the host */
+        bool unnamed;    /* ... and local sockets have no names: init could not look after those */
+        bool privileged; /* made by root: trees are handed in, ids are mapped */
+        uid_t host_uid;  /* who the box is on the host */
         gid_t host_gid;
         bool explain;
         bool tty; /* calls may have a terminal */
@@ -146,6 +147,8 @@ static inline void plan_freep(struct plan **plan)
 
 /* Will a box for this policy be made without namespaces? */
 bool plan_is_caged(const cbx_policy *policy);
+/* Does the policy show what is at this path? */
+bool plan_shows(const struct plan *plan, const char *path);
 
 /* Do the facts still hold? */
 bool plan_facts_hold(const struct plan_fact *facts, size_t n);

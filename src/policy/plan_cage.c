@@ -22,11 +22,32 @@ static const char *const devices[] = {
         "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom",
 };
 
+/* What programs open because it is there, and fail where they may not: elsewhere it is absent. Of
+ * no use to anyone who would attack the host. */
+static const char *const etc[] = {
+        "/etc/bash.bashrc",   "/etc/debian_version", "/etc/host.conf",    "/etc/inputrc",
+        "/etc/ld.so.conf",    "/etc/ld.so.conf.d",   "/etc/locale.alias", "/etc/magic",
+        "/etc/magic.mime",    "/etc/mailcap",        "/etc/mime.types",   "/etc/networks",
+        "/etc/nsswitch.conf", "/etc/perl",           "/etc/profile",      "/etc/python3",
+        "/etc/python3.9",     "/etc/python3.10",     "/etc/python3.11",   "/etc/python3.12",
+        "/etc/python3.13",    "/etc/python3.14",     "/etc/shells",       "/etc/ssl/openssl.cnf",
+        "/etc/terminfo",      "/etc/timezone",
+};
+
 static const char *below(const char *path, const char *tree)
 {
         size_t n = strlen(tree);
 
         return strncmp(path, tree, n) == 0 && path[n] == '/' ? path + n : NULL;
+}
+
+bool plan_shows(const struct plan *plan, const char *path)
+{
+        for (size_t i = 0; i < plan->n_steps; i++)
+                if (plan->steps[i].kind == PLAN_TREE && (strcmp(plan->steps[i].target, path) == 0 ||
+                                                         below(path, plan->steps[i].target)))
+                        return true;
+        return false;
 }
 
 /* Refuse what only namespaces can do, with the way to get them. */
@@ -239,6 +260,8 @@ static int add_steps(struct plan *plan, cbx_error *error)
                         break;
                 }
         }
+        for (size_t i = 0; r == 0 && plan->policy->system && i < ARRAY_SIZE(etc); i++)
+                r = add_common(plan, etc[i], PLAN_READS);
         for (size_t i = 0; r == 0 && i < ARRAY_SIZE(devices); i++)
                 r = add_common(plan, devices[i], PLAN_USES);
         if (r == 0 && plan->tty)
@@ -286,6 +309,7 @@ int plan_cage(struct plan *plan, cbx_error *error)
                           "needs a net namespace");
                 return needs_namespaces(plan, error);
         }
+        plan->unnamed = plan->policy->network == POLICY_NETWORK_HOST && !host_lets_take();
         r = add_steps(plan, error);
         if (r == 0 && plan->privileged)
                 r = choose_owner(plan, error);

@@ -67,14 +67,10 @@ static const struct {
         { SYSCALLS_LENT | SYSCALLS_SOCKETS | SYSCALLS_GUARDED, syscalls_lent_guarded_filter,
           ARRAY_SIZE(syscalls_lent_guarded_filter) },
         { SYSCALLS_ZYGOTE, syscalls_zygote_filter, ARRAY_SIZE(syscalls_zygote_filter) },
-        { SYSCALLS_CAGED | SYSCALLS_SOCKETS, syscalls_caged_filter,
+        { SYSCALLS_CAGED | SYSCALLS_SOCKETS | SYSCALLS_GUARDED, syscalls_caged_filter,
           ARRAY_SIZE(syscalls_caged_filter) },
-        { SYSCALLS_CAGED | SYSCALLS_SOCKETS | SYSCALLS_GUARDED, syscalls_caged_guarded_filter,
-          ARRAY_SIZE(syscalls_caged_guarded_filter) },
-        { SYSCALLS_CAGED | SYSCALLS_SOCKETS | SYSCALLS_SIGNALS, syscalls_caged_old_filter,
-          ARRAY_SIZE(syscalls_caged_old_filter) },
         { SYSCALLS_CAGED | SYSCALLS_SOCKETS | SYSCALLS_SIGNALS | SYSCALLS_GUARDED,
-          syscalls_caged_old_guarded_filter, ARRAY_SIZE(syscalls_caged_old_guarded_filter) },
+          syscalls_caged_old_filter, ARRAY_SIZE(syscalls_caged_old_filter) },
 };
 
 /* Refuse a name that nobody knows, with the one that was probably meant. */

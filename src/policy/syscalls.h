@@ -18,9 +18,12 @@ enum syscalls_variant {
         SYSCALLS_EXPLAIN = 1 << 2, /* ... and so do calls that look up paths */
         SYSCALLS_LENT = 1 << 3,    /* making sockets that are not local goes to init */
         SYSCALLS_ZYGOTE = 1 << 4,  /* boxes are forked from it; alone */
-        SYSCALLS_CAGED = 1 << 5,   /* nothing of the host is kept by mounts or namespaces */
+        SYSCALLS_CAGED = 1 << 5,   /* nothing of the host is kept by mounts or namespaces; with the
+                                    * first two */
         SYSCALLS_ONLINE = 1 << 6,  /* ... but sockets of its network may be made */
         SYSCALLS_SIGNALS = 1 << 7, /* ... and signals go to init, as Landlock does not keep them */
+        SYSCALLS_UNNAMED =
+                1 << 8, /* ... and local sockets come in pairs: no connecting, for init */
 };
 
 /* The namespaces of a box that is forked from a zygote; and of its network, where it has one. */

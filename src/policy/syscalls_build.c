@@ -83,6 +83,9 @@ static bool sets_mode(const char *name)
 
 bool rules_watched(const struct rules *rules, const char *name)
 {
+        if ((rules->variant & SYSCALLS_UNNAMED) &&
+            (strcmp(name, "bind") == 0 || strcmp(name, "connect") == 0))
+                return false;
         if ((rules->variant & SYSCALLS_GUARDED) &&
             in_table(name, syscalls_naming, ARRAY_SIZE(syscalls_naming)))
                 return true;
@@ -91,10 +94,7 @@ bool rules_watched(const struct rules *rules, const char *name)
                 return true;
         if ((rules->variant & SYSCALLS_CAGED) &&
             (in_table(name, syscalls_changing, ARRAY_SIZE(syscalls_changing)) ||
-             strcmp(name, "bind") == 0))
-                return true;
-        if ((rules->variant & SYSCALLS_CAGED) && (rules->variant & SYSCALLS_GUARDED) &&
-            in_table(name, syscalls_removing, ARRAY_SIZE(syscalls_removing)))
+             in_table(name, syscalls_removing, ARRAY_SIZE(syscalls_removing))))
                 return true;
         if ((rules->variant & SYSCALLS_SIGNALS) &&
             in_table(name, syscalls_signalling, ARRAY_SIZE(syscalls_signalling)))
@@ -143,7 +143,8 @@ static int add_allowed(struct rules *rules, const char *const *table, size_t len
 }
 
 /* Sockets of the box's own network, and local ones. Where init has to look at connections, local
- * sockets must be of the kinds that connect: one that sends without it could name any path. */
+ * sockets must be of the kinds that connect: one that sends without it could name any path. Where
+ * it cannot look at them, there are only those that are connected from the start, and stay it. */
 static int add_sockets(struct rules *rules)
 {
         static const int families[] = { AF_INET, AF_INET6 };
@@ -160,7 +161,8 @@ static int add_sockets(struct rules *rules)
                 r = rules_add(rules, SCMP_ACT_ALLOW, "socket", 2,
                               (struct scmp_arg_cmp[]){ SCMP_A0(SCMP_CMP_EQ, AF_NETLINK),
                                                        SCMP_A2(SCMP_CMP_EQ, NETLINK_ROUTE) });
-        for (size_t i = 0; r == 0 && i < ARRAY_SIZE(makers); i++) {
+        for (size_t i = rules->variant & SYSCALLS_UNNAMED ? 1 : 0; r == 0 && i < ARRAY_SIZE(makers);
+             i++) {
                 if (!(rules->variant & SYSCALLS_SOCKETS))
                         r = rules_add(rules, SCMP_ACT_ALLOW, makers[i], 1,
                                       &SCMP_A0(SCMP_CMP_EQ, AF_UNIX));

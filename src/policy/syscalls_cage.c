@@ -11,7 +11,6 @@
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 
 #include "policy/syscalls_rules.h"
 
@@ -176,34 +175,27 @@ static int add_scheduling(struct rules *rules)
         return r;
 }
 
-/* Opening, for reading alone in a guarded box; else also for writing, which Landlock decides. A
- * file that is opened for reading and truncated with it goes by Landlock before ABI 3. */
+/* Opening, for reading alone: the rest is init's. So is what must not be a link and may be anything
+ * else, which is how libc opens shared memory (guard_path.c). A file that is opened for reading and
+ * truncated with it goes by Landlock before ABI 3. */
 static int add_opening_of(struct rules *rules, const char *name, unsigned flags)
 {
-        const scmp_datum_t make = O_CREAT | TMPFILE;
-        struct scmp_arg_cmp plain = { flags + 1, SCMP_CMP_MASKED_EQ, S_ISUID | S_ISGID, 0 };
-        struct scmp_arg_cmp read = { flags, SCMP_CMP_MASKED_EQ, O_ACCMODE | O_TRUNC | make, 0 };
-        const scmp_datum_t modes[] = { O_WRONLY, O_RDWR };
-        int r = rules_add(rules, SCMP_ACT_ALLOW, name, 1, &read);
+        const scmp_datum_t changes = O_ACCMODE | O_TRUNC | O_CREAT | TMPFILE;
+        const struct {
+                scmp_datum_t mask, value;
+        } kinds[] = {
+                { changes | O_NOFOLLOW, 0 },
+                { changes | O_DIRECTORY, O_DIRECTORY },
+                { changes | O_PATH, O_PATH },
+        };
+        int r = 0;
 
-        if (rules->variant & SYSCALLS_GUARDED)
-                return r;
-        for (size_t i = 0; r == 0 && i < ARRAY_SIZE(modes); i++) {
-                struct scmp_arg_cmp write = { flags, SCMP_CMP_MASKED_EQ, O_ACCMODE | make,
-                                              modes[i] };
-                struct scmp_arg_cmp make_plain[] = {
-                        { flags, SCMP_CMP_MASKED_EQ, O_ACCMODE, modes[i] }, plain
-                };
+        for (size_t i = 0; r == 0 && i < ARRAY_SIZE(kinds); i++) {
+                struct scmp_arg_cmp reads = { flags, SCMP_CMP_MASKED_EQ, kinds[i].mask,
+                                              kinds[i].value };
 
-                r = rules_add(rules, SCMP_ACT_ALLOW, name, 1, &write);
-                if (r == 0)
-                        r = rules_add(rules, SCMP_ACT_ALLOW, name, 2, make_plain);
+                r = rules_add(rules, SCMP_ACT_ALLOW, name, 1, &reads);
         }
-        if (r == 0)
-                r = rules_add(rules, SCMP_ACT_ALLOW, name, 2,
-                              (struct scmp_arg_cmp[]){
-                                      { flags, SCMP_CMP_MASKED_EQ, O_ACCMODE | O_TRUNC, 0 },
-                                      plain });
         return r;
 }
 

@@ -226,6 +226,7 @@ static int o159_find(int argc, char **argv)
         expect_failure(&tally, "/tmp", access(path, F_OK));
         snprintf(path, sizeof(path), "/dev/shm/%s", argv[0]);
         expect_failure(&tally, "/dev/shm", access(path, F_OK));
+        expect_failure(&tally, "/dev/shm, opened", open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC));
         expect_failure(&tally, "shmget", shmget(key, 0, 0));
         expect_failure(&tally, "semget", semget(key, 0, 0));
         expect_failure(&tally, "msgget", msgget(key, 0));

@@ -443,6 +443,24 @@ static int j120_private_loopback(int argc, char **argv)
         return j120_reach(argc, argv);
 }
 
+static void reach(struct tally *tally, const char *way, const char *path)
+{
+        static const int types[] = { SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET };
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+
+        snprintf(address.sun_path, sizeof(address.sun_path), "%s", way);
+        for (size_t t = 0; t < COUNT(types); t++) {
+                int fd = socket(AF_UNIX, types[t] | SOCK_CLOEXEC, 0);
+
+                if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
+                        put_broken(tally, "%s was reached by %s", path, way);
+                else if (t == 0)
+                        put_held(tally, "%s %s", path, errno_name(errno));
+                if (fd >= 0)
+                        close(fd);
+        }
+}
+
 static int j121_unix(int argc, char **argv)
 {
         static const char *const known[] = {
@@ -461,24 +479,22 @@ static int j121_unix(int argc, char **argv)
                 "/run/user/1000/gnupg/S.gpg-agent",
         };
         struct tally tally = { 0 };
-        static const int types[] = { SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET };
+        char link[128], held[64];
 
         for (int i = 0; i < (int)COUNT(known) + argc; i++) {
                 const char *path = i < argc ? argv[i] : known[i - argc];
-                struct sockaddr_un address = { .sun_family = AF_UNIX };
+                int fd = open(path, O_PATH | O_CLOEXEC);
 
-                snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
-                for (size_t t = 0; t < COUNT(types); t++) {
-                        int fd = socket(AF_UNIX, types[t] | SOCK_CLOEXEC, 0);
-                        int r = connect(fd, (struct sockaddr *)&address, sizeof(address));
-
-                        if (r == 0)
-                                put_broken(&tally, "%s was reached", path);
-                        else if (t == 0)
-                                put_held(&tally, "%s %s", path, errno_name(errno));
-                        if (fd >= 0)
-                                close(fd);
-                }
+                reach(&tally, path, path);
+                /* by names of our own: a link, and a descriptor that was not opened */
+                snprintf(link, sizeof(link), "%s", scratch("link"));
+                unlink(link);
+                if (symlink(path, link) == 0)
+                        reach(&tally, link, path);
+                snprintf(held, sizeof(held), "/proc/self/fd/%d", fd);
+                if (fd >= 0)
+                        reach(&tally, held, path);
+                close(fd);
         }
         return verdict(&tally);
 }
