@@ -13,6 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 
 import harness
 from harness import check, equal, for_people, wait_until
@@ -295,6 +296,36 @@ def memory(user):
     equal(result.reason, "memory", result.brief())
     # It was seen not long after it was crossed: far from the 2 GB that it would have come to.
     check(result.report["usage"]["memory_peak"] < 900 << 20, result.report["usage"])
+
+
+# One after the other, and the time at which all have more than a number of megabytes.
+IN_TURN = """
+import os, sys, time
+each, limit = int(sys.argv[1]) << 20, int(sys.argv[2]) << 20
+ready = os.pipe()
+for number in range(50):
+    if os.fork() == 0:
+        own = bytearray(each)
+        own[::4096] = b"x" * len(own[::4096])
+        os.write(ready[1], b".")
+        time.sleep(60)
+    os.read(ready[0], 1)
+    if number * each <= limit < (number + 1) * each:
+        print(time.monotonic(), flush=True)
+"""
+
+
+@for_people("a tree that has too much memory is ended at once", alone=True)
+def crossed(user):
+    late = []
+    for _ in range(5):
+        result = run(user, "/usr/bin/python3", "-c", IN_TURN, "40", "512", options=("--memory", "512M", "--processes", "100"))
+        equal(result.reason, "memory", result.brief())
+        # Nothing was written: it was ended while the last page was touched.
+        late.append(time.monotonic() - float(result.stdout or "inf"))
+        if late[-1] < 0.1:
+            return
+    check(min(late) < 0.1 * harness.SLOW, f"ended {min(late):.3f} s after it had too much, at best")
 
 
 @for_people("processes and processor time have their limits", alone=True)

@@ -31,6 +31,8 @@ static const struct {
         { "load the system call filter", EBUSY,
           "a filter with a listener is in force already, that of another box for example: start "
           "callbox without it" },
+        { "make a net namespace", ENOSPC,
+          "raise the limit on them: sudo sysctl -w user.max_net_namespaces=15000" },
         { "start the main process", EAGAIN,
           "the caller's limit on processes is reached (ulimit -u)" },
         { enter_directory, ENOENT,

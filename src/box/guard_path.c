@@ -15,6 +15,8 @@ int guard_read(const struct seccomp_notif *call, uint64_t address, void *room, s
         struct iovec to = { room, size }, from = { (void *)(uintptr_t)address, size };
         ssize_t n = process_vm_readv((pid_t)call->pid, &to, 1, &from, 1, 0);
 
+        if (n < 0 && errno == EPERM) /* by a setting of the host's */
+                return -EPERM;
         return n == (ssize_t)size ? 0 : -EFAULT;
 }
 

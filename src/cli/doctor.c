@@ -138,6 +138,9 @@ static void print_refused(const struct style *style, const struct doctor_host *h
 static void print_host(const struct style *style, const struct doctor_host *host,
                        const struct doctor_findings *findings)
 {
+        struct doctor_obstacle obstacle;
+        size_t index = 0;
+
         print_fact(style, "kernel", "%s %s, %s", host->system.sysname, host->system.release,
                    host->system.machine);
         if (host->uid == 0)
@@ -156,6 +159,11 @@ static void print_host(const struct style *style, const struct doctor_host *host
                 print_fact(style, "Landlock", "ABI %d", host->landlock_abi);
         else
                 print_fact(style, "Landlock", "none: %s", strerror(host->landlock_error));
+        if (doctor_next_obstacle(host, DOCTOR_READING, &index, &obstacle))
+                print_fact(style, "ptrace",
+                           "refused: no workspaces, and no boxes without namespaces; cause: %s; to "
+                           "fix it: %s",
+                           obstacle.cause, obstacle.fix);
         print_cgroup(style, host);
         if (host->uid == 0)
                 print_trees(style, findings);

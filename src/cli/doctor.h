@@ -59,6 +59,8 @@ struct doctor_obstacle {
         char fix[400];
 };
 #define DOCTOR_LISTENER "load the system call filter"
+/* What makes init blind. */
+#define DOCTOR_READING "look after changes"
 bool doctor_next_obstacle(const struct doctor_host *host, const char *where, size_t *index,
                           struct doctor_obstacle *ret);
 

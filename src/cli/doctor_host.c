@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 
 #include "cli/doctor.h"
+#include "policy/host.h"
 #include "policy/landlock_abi.h"
 
 static const char *const container_names[] = {
@@ -205,6 +206,12 @@ static bool apparmor_restricts(const struct doctor_host *host)
                read_number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") > 0;
 }
 
+static bool reading_forbidden(const struct doctor_host *host)
+{
+        (void)host;
+        return host_forbids_reading() != 0;
+}
+
 static bool selinux_denies(const struct doctor_host *host)
 {
         (void)host;
@@ -300,6 +307,10 @@ static const struct {
           "a seccomp filter of whoever started callbox may refuse what boxes are made with",
           "start callbox without it (under systemd: without RestrictNamespaces= and "
           "SystemCallFilter=)" },
+        { DOCTOR_READING, reading_forbidden,
+          "kernel.yama.ptrace_scope lets no init look after what a program changes",
+          "sudo sysctl -w kernel.yama.ptrace_scope=1 (where it is 3: in /etc/sysctl.d/, and boot "
+          "again)" },
         { DOCTOR_LISTENER, is_filtered,
           "a seccomp filter of another box, which listens, is in force already",
           "start callbox without it: outside of that box" },

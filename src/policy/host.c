@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "policy/host.h"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -64,8 +65,8 @@ int host_explain_refusal(int code, cbx_error *error)
         error_set(error, -code, "namespaces", "the kernel refuses new namespaces: %s",
                   strerror(code));
         if (code == ENOSPC)
-                error_hint(error, "raise the sysctl user.max_user_namespaces; "
-                                  "`callbox doctor` shows what this host allows");
+                error_hint(error, "raise the sysctl user.max_user_namespaces, or that of another "
+                                  "kind; `callbox doctor` says which");
         else if (code == EPERM || code == EACCES)
                 error_hint(error,
                            "allow unprivileged user namespaces (sysctl "
@@ -79,6 +80,28 @@ int host_explain_refusal(int code, cbx_error *error)
         else if (code == EAGAIN)
                 error_hint(error, "the caller's limit on processes is reached (ulimit -u)");
         return -code;
+}
+
+int host_forbids_reading(void)
+{
+        _cleanup_fd_ int fd = open("/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC);
+        char scope = '0';
+
+        return fd >= 0 && read(fd, &scope, 1) == 1 && scope >= '2' ? scope - '0' : 0;
+}
+
+int host_explain_reading(int scope, const char *where, const char *what, cbx_error *error)
+{
+        error_set(error, -EPERM, where,
+                  "the guarantee \"files\" cannot be kept %s: kernel.yama.ptrace_scope is %d, so "
+                  "init could not read what a program asks for",
+                  what, scope);
+        error_hint(error, "%s",
+                   scope == 2
+                           ? "sudo sysctl -w kernel.yama.ptrace_scope=1"
+                           : "set kernel.yama.ptrace_scope=1 in /etc/sysctl.d/ and boot again: 3 "
+                             "cannot be changed back");
+        return error->code;
 }
 
 bool host_lets_take(void)

@@ -12,6 +12,13 @@ int host_refuses_namespaces(void);
 /* Why that is, as far as the errno tells, and what to do about it. */
 int host_explain_refusal(int code, cbx_error *error);
 
+/* May a process read the memory of another that is below it, as init has to where it makes calls
+ * for the program? Else the value of the setting that forbids it, which is 2 or 3. */
+int host_forbids_reading(void);
+
+/* Refuse what init could not do then, with the setting that forbids it. */
+int host_explain_reading(int scope, const char *where, const char *what, cbx_error *error);
+
 /* Does it let one process take a descriptor of another that it may look into? The default profile
  * of container engines does not. */
 bool host_lets_take(void);

@@ -389,6 +389,10 @@ int plan_compile(cbx_policy *policy, const struct plan_options *options, cbx_err
                 r = plan_set_environment(plan, options, error);
         if (r < 0)
                 return r;
+        if ((plan->caged || plan->n_guards) && (r = host_forbids_reading()))
+                return host_explain_reading(r, plan->caged ? "box" : "workspace",
+                                            plan->caged ? "without namespaces" : "in a workspace",
+                                            error);
         plan->guards_sockets |= plan->caged;
         plan->lends = options->lends && leaves_no_trace(plan);
         variant = (plan->n_guards ? SYSCALLS_GUARDED : 0U) |
