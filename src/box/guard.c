@@ -166,6 +166,13 @@ static bool opens_to_change(int flags)
         return !(flags & O_PATH) && ((flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC));
 }
 
+/* Landlock before ABI 3 does not see what is cut off in opening. */
+static bool cuts_what_is_kept(const struct child *child, int flags, const char *text)
+{
+        return child->plan->caged && (flags & O_TRUNC) && !(flags & O_PATH) &&
+               !guard_may_change(child, text);
+}
+
 /* Open what is there. -EAGAIN: it changed under our hands; 1: somebody else answers. */
 static int open_existing(struct child *child, const struct seccomp_notif *call,
                          const struct guard_path *path, bool create, int flags,
@@ -210,6 +217,8 @@ static int try_open(struct child *child, const struct seccomp_notif *call, struc
                 if (child->plan->caged && opens_to_change(flags) &&
                     guard_is_kept(child, path->text))
                         return refuse(child, path);
+                if (S_ISREG(st.st_mode) && cuts_what_is_kept(child, flags, path->text))
+                        return -EACCES;
                 return open_existing(child, call, path, create, flags, &st);
         }
         if (errno != ENOENT)
@@ -265,6 +274,7 @@ static int reopen(struct child *child, const struct guard_path *path, int flags)
 {
         char link[40], text[PATH_MAX];
         _cleanup_fd_ int held = -1;
+        struct stat st;
         int fd;
 
         if (!child->plan->caged || !opens_to_change(flags)) {
@@ -276,6 +286,8 @@ static int reopen(struct child *child, const struct guard_path *path, int flags)
                 return -errno;
         if (guard_text_of(held, text, sizeof(text)) < 0 || guard_is_kept(child, text))
                 return -EPERM;
+        if (fstat(held, &st) < 0 || (S_ISREG(st.st_mode) && cuts_what_is_kept(child, flags, text)))
+                return -EACCES;
         guard_own_link(held, link);
         fd = open(link, flags);
         return fd < 0 ? -errno : fd;

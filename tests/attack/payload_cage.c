@@ -78,8 +78,18 @@ static int e75_contents(int argc, char **argv)
         expect_failure(&tally, "ftruncate", ftruncate(fd, st.st_size));
         if (*other) { /* an empty file, for what would make it empty */
                 int emptied = open(other, O_RDONLY | O_TRUNC | O_CLOEXEC);
+                int held = open(other, O_PATH | O_CLOEXEC);
+                char again[64];
 
                 expect_failure(&tally, "open to truncate", emptied);
+                /* 3: neither to read nor to write, which Landlock lets pass */
+                emptied = open(other, 3 | O_TRUNC | O_CLOEXEC);
+                expect_failure(&tally, "open for nothing, to truncate", emptied);
+                snprintf(again, sizeof(again), "/proc/self/fd/%d", held);
+                emptied = open(again, O_RDONLY | O_TRUNC | O_CLOEXEC);
+                expect_failure(&tally, "open again to truncate", emptied);
+                emptied = open(again, 3 | O_TRUNC | O_CLOEXEC);
+                expect_failure(&tally, "open again for nothing, to truncate", emptied);
         }
         expect_failure(&tally, "open again", open(link, O_RDWR | O_CLOEXEC));
         if (ioctl(fd, FS_IOC_GETFLAGS, &flags) == 0)

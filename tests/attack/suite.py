@@ -2478,6 +2478,15 @@ def e75(box):
     return by_payload(box, result) or (None if empty.exists() else "a file is gone")
 
 
+@attempt("E75", "contents of a readable file beside a workspace", no_control="as E75 above")
+def e75_beside(box):
+    shown, empty, work = box.file("r/file", GRANTED), box.dir / "r" / "empty", box.directory("w")
+    empty.touch()
+    owned_by_box(box, shown, empty)
+    result = box.run("E75-contents", shown, empty, options=("--read", shown.parent, "--workspace", work))
+    return by_payload(box, result) or (None if empty.exists() else "a file is gone")
+
+
 @attempt("E75", "a protected file of a workspace", no_control="as E65", caged_without="protect")
 def e75_kept(box):
     work = box.directory("w")
