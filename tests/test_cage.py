@@ -145,6 +145,76 @@ for path in ({str(place / "host")!r}, "\\0name"):
         listener.close()
 
 
+# A container's filter refuses pidfd_getfd, by which init would take the program's socket.
+CONTAINER = (str(pathlib.Path(harness.callbox_path()).parent / "tests" / "cage"), "--mark", "/.dockerenv", "--")
+IN_CONTAINER = """
+import asyncio, os, shutil, socket, threading
+from multiprocessing import get_context
+path = os.environ["TMPDIR"] + "/s"
+
+async def serve():
+    async def handle(reader, writer):
+        writer.write(b"heard " + await reader.readline())
+        await writer.drain()
+        writer.close()
+    async with await asyncio.start_unix_server(handle, path):
+        reader, writer = await asyncio.open_unix_connection(path)
+        writer.write(b"hello\\n")
+        print((await reader.readline()).decode().strip())
+
+asyncio.run(serve())
+first = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+first.bind(path + "2")
+first.listen()
+second = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+os.set_inheritable(second.fileno(), True)
+second.settimeout(5)
+second.connect(path + "2")
+second.send(b"a record")
+print(first.accept()[0].recv(99).decode(), os.get_inheritable(second.fileno()), os.get_blocking(second.fileno()))
+for way in "fork", "spawn", "forkserver":
+    with get_context(way).Pool(2) as pool:
+        print(sum(pool.map(abs, [-1, -2])))
+with get_context("fork").Manager() as manager:
+    print(manager.list([1, 2]))
+shutil.copy2("/etc/alternatives/README", path + "3")
+os.fchmod(os.open(path + "3", os.O_RDONLY), 0o640)
+print(oct(os.stat(path + "3").st_mode & 0o777), int(os.stat(path + "3").st_mtime) == int(os.stat("/etc/alternatives/README").st_mtime))
+"""
+
+
+@harness.case("what ordinary programs do with sockets and files goes on in a container", alone=True)
+def container():
+    if not harness.ROOT:
+        raise harness.Skip("a container is made by root")
+    result = run(False, "/usr/bin/python3", "-c", IN_CONTAINER, options=("--processes", "100"), prefix=CONTAINER, box=None,
+                 binary=os.path.abspath(harness.callbox_path()), timeout=60)
+    equal(text(result), "heard hello\na record True False\n3\n3\n3\n[1, 2]\n0o640 True\n")
+    check("subreaper" in result.guarantee("tree-kill")["by"], result.guarantee("tree-kill"))
+
+
+@for_people("shared memory is the box's own")
+def shared(user):
+    name = f"callbox-{os.getpid()}-{int(user)}"
+    script = f"""
+import subprocess, sys
+from multiprocessing import shared_memory
+own = shared_memory.SharedMemory(create=True, size=99, name="{name}")
+own.buf[:4] = b"here"
+print(subprocess.run([sys.executable, "-c", "import os; print(os.pread(os.open('/dev/shm/{name}', os.O_RDONLY | os.O_NOFOLLOW), 4, 0))"],
+                     stdout=subprocess.PIPE).stdout.decode().strip())
+own.unlink()
+"""
+    outside = pathlib.Path("/dev/shm") / name
+    outside.write_text("the host's")
+    try:
+        os.chmod(outside, 0o666)
+        equal(text(run(user, "/usr/bin/python3", "-c", script)), "b'here'\n")
+        equal(outside.read_text(), "the host's")
+    finally:
+        outside.unlink()
+
+
 # ---- Files -------------------------------------------------------------------------------------
 
 

@@ -10,6 +10,7 @@
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -19,6 +20,7 @@
 
 #include "box/guard.h"
 #include "box/init.h"
+#include "policy/landlock_abi.h"
 
 /* An address in words, and whether it is the loopback's. */
 static bool describe(const struct sockaddr_storage *address, char *room)
@@ -267,13 +269,32 @@ void guard_connect(struct child *child, const struct seccomp_notif *call)
 
 /* ---- Binding ---- */
 
-/* Make the name in the directory that was looked at, by standing in it. */
+/* From now on this process makes sockets nowhere but below a directory. */
+static int bind_below(const struct child *child, int directory)
+{
+        struct ll_path_beneath_attr rule = { .allowed_access = LL_FS_MAKE_SOCK,
+                                             .parent_fd = directory };
+        int abi = child->plan->landlock_abi;
+        _cleanup_fd_ int ruleset = abi > 0 ? landlock_create(abi, LL_FS_MAKE_SOCK, 0) : -1;
+
+        if (ruleset < 0 ||
+            syscall(SYS_landlock_add_rule, ruleset, LL_RULE_PATH_BENEATH, &rule, 0) ||
+            prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+            syscall(SYS_landlock_restrict_self, ruleset, 0))
+                return -EPERM;
+        return 0;
+}
+
+/* Make the name in the directory that was looked at: by its whole path where that is what was said,
+ * as others ask the socket for it, and Landlock holds us to the directory; else by standing in it.
+ */
 static int bind_path(struct child *child, const struct seccomp_notif *call,
                      const struct request *request)
 {
         _cleanup_(guard_path_close) struct guard_path path = { .parent = -1 };
         struct sockaddr_un to = { .sun_family = AF_UNIX };
         int r = request_resolve(child, call, request, &path);
+        bool whole;
 
         if (r == 0)
                 r = guard_check_new(child, &path);
@@ -284,16 +305,16 @@ static int bind_path(struct child *child, const struct seccomp_notif *call,
         if (strlen(path.name) >= sizeof(to.sun_path))
                 return -ENAMETOOLONG;
         note_network_used(child); /* as whoever comes here may be */
-        text_copy(to.sun_path, sizeof(to.sun_path), path.name);
-        if (fchdir(path.parent) < 0)
+        whole = strncmp(path.text, request->address.local.sun_path, sizeof(to.sun_path)) == 0 &&
+                strlen(path.text) < sizeof(to.sun_path) && bind_below(child, path.parent) == 0;
+        text_copy(to.sun_path, sizeof(to.sun_path), whole ? path.text : path.name);
+        if (!whole && fchdir(path.parent) < 0)
                 return -errno;
         umask((mode_t)guard_status(child, call, "Umask:", 8));
         r = bind(request->fd, (struct sockaddr *)&to, sizeof(to)) < 0 ? -errno : 0;
         if (r == -EROFS && child->plan->explain)
                 notify_trace(child->page, BOX_TRACE_WRITE, path.text, EROFS);
-        if (r == 0 && request->stands_in)
-                r = put_in_place(child, call, request->fd);
-        return chdir("/") < 0 ? -errno : r;
+        return r == 0 && request->stands_in ? put_in_place(child, call, request->fd) : r;
 }
 
 static int bind_for(struct child *child, const struct seccomp_notif *call)
@@ -320,7 +341,11 @@ static int bind_for(struct child *child, const struct seccomp_notif *call)
         return r;
 }
 
+/* In a process of its own, which has its own current directory and restrictions. */
 void guard_bind(struct child *child, const struct seccomp_notif *call)
 {
+        if (!guard_delegate(child, call))
+                return;
         guard_answer(child, call, bind_for(child, call));
+        guard_leave();
 }
