@@ -147,6 +147,9 @@ int box_refill_dev(struct child *child);    /* what is not shared with the box i
 int box_enter_network(struct child *child); /* network.c: main makes it, init joins it */
 int box_join_network(struct child *child);
 int box_set_limits(struct child *child, const struct plan_rlimit *limits, size_t n);
+/* Without namespaces: init ends a box with too many processes; this keeps a storm from taking the
+ * host's last one before it does. */
+int box_limit_processes(struct child *child);
 int box_empty_bounds(struct child *child); /* privileges.c */
 int box_drop_privileges(struct child *child, bool init);
 int box_keep_privileges(struct child *child); /* test build */

@@ -63,11 +63,28 @@ int box_set_limits(struct child *child, const struct plan_rlimit *limits, size_t
                  * most that a call can must not keep boxes of other zygotes from being forked. */
                 if (child->zygote && resource == RLIMIT_NOFILE)
                         value = 2 * value + 1024;
-                /* Init ends a box with too many; this keeps a storm from taking the host's last
-                 * process before it does. */
                 if (child->plan->caged && resource == RLIMIT_NPROC)
-                        value += tasks_of_host() + OTHERS;
+                        continue; /* what there is counts when the program starts, see below */
                 r = lower(child, resource, value);
         }
         return r;
+}
+
+static rlim_t processes_of(const struct plan_rlimit *limits, size_t n)
+{
+        for (size_t i = 0; i < n; i++)
+                if (limits[i].resource == RLIMIT_NPROC)
+                        return limits[i].value;
+        return RLIM_INFINITY;
+}
+
+int box_limit_processes(struct child *child)
+{
+        rlim_t of_plan = processes_of(child->plan->rlimits, child->plan->n_rlimits);
+        rlim_t of_call = processes_of(child->page->spec.rlimits, child->page->spec.n_rlimits);
+        rlim_t value = MIN(of_plan, of_call);
+
+        if (!child->plan->caged || value == RLIM_INFINITY)
+                return 0;
+        return lower(child, RLIMIT_NPROC, value + tasks_of_host() + OTHERS);
 }

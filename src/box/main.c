@@ -181,6 +181,8 @@ static int take_call(struct child *child)
                                      BOX_DESCRIPTORS - (child->page->spec.result ? 0 : 1));
         if (r == 0 && box_fence(FENCE_RLIMITS))
                 r = box_set_limits(child, child->page->spec.rlimits, child->page->spec.n_rlimits);
+        if (r == 0 && box_fence(FENCE_RLIMITS))
+                r = box_limit_processes(child);
         /* Afterwards: /proc/self/fd must not lead to a directory of ours. */
         if (r == 0 && syscall(SYS_chdir, child->page->spec.directory) < 0)
                 r = step_failed(child, "enter the start directory", child->page->spec.directory,
