@@ -61,7 +61,8 @@ HEAD = """# Hosts
 Written by `make test-hosts`, which runs callbox on each of these hosts. Do not edit.
 
 The attack suite and the table of ordinary programs are those of `make test`; *doctor* compares what
-`callbox doctor` says with probes of its own, and sees that what is missing is refused, with a fix. Where
+`callbox doctor` says with probes of its own, and sees that what is missing is refused, with a fix. *knobs*
+switches on the settings that stop a box, one by one, sees what is refused, and makes the fix of doctor to the letter. Where
 no box can be made, nothing is run: that is the refusal. Attacks and their controls are counted on the build
 machine, attacks alone elsewhere. Emulated machines have neither Node nor Java, make some attacks less often, and but for
 one of them make only those that a kernel or a control group could make a difference to (`SOME` in `tests/hosts/run`).
