@@ -386,6 +386,36 @@ static void serve_symlink(struct child *child, const struct seccomp_notif *call,
 
 enum move { MOVE_LINK, MOVE_RENAME };
 
+/* A second name for what is there already. Where no mount keeps a file as it is, one outside would
+ * let it be changed: what is linked is held and looked at, whatever the name that led to it. */
+static int link_to(struct child *child, const struct guard_path *from, const struct guard_path *to,
+                   int flags)
+{
+        char link[40];
+        struct guard_path kept;
+        _cleanup_fd_ int held = -1;
+        int r;
+
+        if (!child->plan->caged)
+                return linkat(from->parent, from->given, to->parent, to->given, flags) < 0 ? -errno
+                                                                                           : 0;
+        if (flags & ~AT_SYMLINK_FOLLOW)
+                return -EINVAL;
+        held = openat(from->parent, from->given,
+                      O_PATH | O_CLOEXEC | (flags & AT_SYMLINK_FOLLOW ? 0 : O_NOFOLLOW));
+        if (held < 0)
+                return -errno;
+        r = guard_text_of(held, kept.text, sizeof(kept.text));
+        if (r < 0)
+                return r;
+        if (guard_is_kept(child, kept.text)) {
+                (void)refuse(child, &kept);
+                return -EXDEV; /* as across mounts: then programs copy */
+        }
+        guard_own_link(held, link);
+        return linkat(AT_FDCWD, link, to->parent, to->given, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
+}
+
 static void serve_move(struct child *child, const struct seccomp_notif *call, enum move move,
                        const int dirfds[2], const uint64_t addresses[2], unsigned flags)
 {
@@ -407,10 +437,7 @@ static void serve_move(struct child *child, const struct seccomp_notif *call, en
                             ? -errno
                             : 0;
         else if (r == 0)
-                r = linkat(from.parent, from.given, to.parent, to.given,
-                           (int)flags & ~AT_EMPTY_PATH) < 0
-                            ? -errno
-                            : 0;
+                r = link_to(child, &from, &to, (int)flags & ~AT_EMPTY_PATH);
         guard_answer(child, call, r);
 }
 

@@ -1250,6 +1250,22 @@ def e63(box):
     return by_payload(box, box.run("E63-hard-link", source, work / "link", options=options))
 
 
+@attempt("E63", "hard link to a protected file", no_control="as E65", caged_without="protect")
+def e63_kept(box):
+    work = box.directory("w")
+    kept = box.file("w/.envrc", GRANTED)
+    return by_payload(box, box.run("E63-hard-link", kept, work / "link", options=("--workspace", work)))
+
+
+@attempt("E63", "hard link to a file that is read-only in a workspace", no_control="as E65", caged_without="protect")
+def e63_read_only(box):
+    work = box.directory("w")
+    box.directory("w/r")
+    kept = box.file("w/r/file", GRANTED)
+    options = ("--workspace", work, "--read", kept.parent)
+    return by_payload(box, box.run("E63-hard-link", kept, work / "link", options=options))
+
+
 PROTECTED = (".git/hooks", ".git/config", ".vscode", ".envrc", ".mcp.json", ".bashrc", ".claude")
 
 
