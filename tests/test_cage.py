@@ -229,6 +229,11 @@ def hidden(user):
     equal(result.stdout.split(), ["open", "d/inside", "e/other", "inside", "private"])
     result = run(user, "sh", "-c", f"ls {place}/d; cat {place}/d/inside {place}/open", options=("--read", place, "--hide", place / "d"))
     equal(result.stdout, "open\n")
+    # What every box is shown is hidden as well.
+    for options in ((), ("--read", "/etc")):
+        script = "head -c1 /etc/profile; head -c1 /etc/passwd; head -c4 /etc/group"
+        options += ("--hide", "/etc/profile", "--hide", "/etc/passwd")
+        equal(run(user, "sh", "-c", script, options=options).stdout, "root")
 
 
 @for_people("a workspace can be worked in, by the tools that there are")

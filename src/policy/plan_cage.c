@@ -22,18 +22,6 @@ static const char *const devices[] = {
         "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom",
 };
 
-/* What programs open because it is there, and fail where they may not: elsewhere it is absent. Of
- * no use to anyone who would attack the host. */
-static const char *const etc[] = {
-        "/etc/bash.bashrc",   "/etc/debian_version", "/etc/host.conf",    "/etc/inputrc",
-        "/etc/ld.so.conf",    "/etc/ld.so.conf.d",   "/etc/locale.alias", "/etc/magic",
-        "/etc/magic.mime",    "/etc/mailcap",        "/etc/mime.types",   "/etc/networks",
-        "/etc/nsswitch.conf", "/etc/perl",           "/etc/profile",      "/etc/python3",
-        "/etc/python3.9",     "/etc/python3.10",     "/etc/python3.11",   "/etc/python3.12",
-        "/etc/python3.13",    "/etc/python3.14",     "/etc/shells",       "/etc/ssl/openssl.cnf",
-        "/etc/terminfo",      "/etc/timezone",
-};
-
 static const char *below(const char *path, const char *tree)
 {
         size_t n = strlen(tree);
@@ -239,9 +227,6 @@ static int add_steps(struct plan *plan, cbx_error *error)
                 const struct plan_step *step = &plan->steps[i];
 
                 switch (step->kind) {
-                case PLAN_FILE: /* the host's own, where it has one */
-                        r = add_common(plan, step->target, PLAN_READS);
-                        break;
                 case PLAN_TREE:
                         r = add_tree(plan, i, error);
                         if (r < 0)
@@ -255,13 +240,12 @@ static int add_steps(struct plan *plan, cbx_error *error)
                                   step->target);
                         return needs_namespaces(plan, error);
                 case PLAN_DIRECTORY:
+                case PLAN_FILE:
                 case PLAN_LINK:
                 case PLAN_HIDE:
                         break;
                 }
         }
-        for (size_t i = 0; r == 0 && plan->policy->system && i < ARRAY_SIZE(etc); i++)
-                r = add_common(plan, etc[i], PLAN_READS);
         for (size_t i = 0; r == 0 && i < ARRAY_SIZE(devices); i++)
                 r = add_common(plan, devices[i], PLAN_USES);
         if (r == 0 && plan->tty)

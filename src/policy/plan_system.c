@@ -26,6 +26,18 @@ static const char *const system_etc_network[] = {
 /* Needed only to find other hosts. */
 static const char *const system_etc_host[] = { "/etc/gai.conf", "/etc/resolv.conf" };
 
+/* Without namespaces: what programs open because it is there, and fail where they may not. Of
+ * no use to anyone who would attack the host. */
+static const char *const system_etc_caged[] = {
+        "/etc/bash.bashrc",   "/etc/debian_version", "/etc/host.conf",    "/etc/inputrc",
+        "/etc/ld.so.conf",    "/etc/ld.so.conf.d",   "/etc/locale.alias", "/etc/magic",
+        "/etc/magic.mime",    "/etc/mailcap",        "/etc/mime.types",   "/etc/networks",
+        "/etc/nsswitch.conf", "/etc/perl",           "/etc/profile",      "/etc/python3",
+        "/etc/python3.9",     "/etc/python3.10",     "/etc/python3.11",   "/etc/python3.12",
+        "/etc/python3.13",    "/etc/python3.14",     "/etc/shells",       "/etc/ssl/openssl.cnf",
+        "/etc/terminfo",      "/etc/timezone",
+};
+
 /* Files of the box's own, and whether they are of use without a network. */
 static const struct {
         const char *target, *text;
@@ -106,12 +118,19 @@ int plan_add_system(struct plan *plan, cbx_error *error)
                 r = add_etc(plan, system_etc_network, ARRAY_SIZE(system_etc_network), error);
         if (r == 0 && plan->policy->network == POLICY_NETWORK_HOST)
                 r = add_etc(plan, system_etc_host, ARRAY_SIZE(system_etc_host), error);
+        if (r == 0 && plan->caged)
+                r = add_etc(plan, system_etc_caged, ARRAY_SIZE(system_etc_caged), error);
         if (r == 0)
                 r = failed("/etc/localtime", add_time_zone(plan), error);
-        for (size_t i = 0; r == 0 && i < ARRAY_SIZE(system_files); i++)
-                if ((!system_files[i].network || plan->policy->network != POLICY_NETWORK_NONE) &&
-                    !plan_add_step(plan, PLAN_FILE, system_files[i].target, system_files[i].text))
+        for (size_t i = 0; r == 0 && i < ARRAY_SIZE(system_files); i++) {
+                if (system_files[i].network && plan->policy->network == POLICY_NETWORK_NONE)
+                        continue;
+                if (plan->caged) /* the host's own */
+                        r = add_etc(plan, &system_files[i].target, 1, error);
+                else if (!plan_add_step(plan, PLAN_FILE, system_files[i].target,
+                                        system_files[i].text))
                         return error_oom(error);
+        }
         if (r == 0 &&
             (!plan_add_step(plan, PLAN_LINK, "/etc/os-release", "../usr/lib/os-release") ||
              !plan_add_step(plan, PLAN_LINK, "/var/tmp", "/tmp")))
