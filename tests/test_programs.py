@@ -172,6 +172,10 @@ ROWS = [
         "    l, v = m.Lock(), m.Value('i', 5)\n"
         "    with l: print(v.value)\n"),
         "328350\nqueued\n0\n5\n"),
+    Row("python3 multiprocessing with a manager", ["python3", "manager.py"], "{'x': 1}\n", workspace={
+        "manager.py": "import multiprocessing as m\ndef f(d): d['x'] = 1\n"
+        "if __name__ == '__main__':\n  with m.Manager() as g:\n    d = g.dict()\n"
+        "    p = m.Process(target=f, args=(d,)); p.start(); p.join(); print(d)\n"}),
     Row("python3 multiprocessing by spawn", ["python3", "spawn.py"], "[1, 4, 9]\n", workspace={
         "spawn.py": "import multiprocessing as m\ndef f(x): return x * x\n"
                     "if __name__ == '__main__':\n    with m.get_context('spawn').Pool(2) as p: print(p.map(f, [1, 2, 3]))\n"}),

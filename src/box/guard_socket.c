@@ -285,9 +285,9 @@ static int bind_below(const struct child *child, int directory)
         return 0;
 }
 
-/* Make the name in the directory that was looked at: by its whole path where that is what was said,
- * as others ask the socket for it, and Landlock holds us to the directory; else by standing in it.
- */
+/* Make the name in the directory that was looked at: by its whole path where more than a name was
+ * said, as others ask the socket for it, and Landlock holds us to the directory; else by standing
+ * in it. */
 static int bind_path(struct child *child, const struct seccomp_notif *call,
                      const struct request *request)
 {
@@ -305,7 +305,7 @@ static int bind_path(struct child *child, const struct seccomp_notif *call,
         if (strlen(path.name) >= sizeof(to.sun_path))
                 return -ENAMETOOLONG;
         note_network_used(child); /* as whoever comes here may be */
-        whole = strncmp(path.text, request->address.local.sun_path, sizeof(to.sun_path)) == 0 &&
+        whole = memchr(request->address.local.sun_path, '/', sizeof(to.sun_path)) &&
                 strlen(path.text) < sizeof(to.sun_path) && bind_below(child, path.parent) == 0;
         text_copy(to.sun_path, sizeof(to.sun_path), whole ? path.text : path.name);
         if (!whole && fchdir(path.parent) < 0)

@@ -29,13 +29,13 @@ static const char *const system_etc_host[] = { "/etc/gai.conf", "/etc/resolv.con
 /* Without namespaces: what programs open because it is there, and fail where they may not. Of
  * no use to anyone who would attack the host. */
 static const char *const system_etc_caged[] = {
-        "/etc/bash.bashrc",   "/etc/debian_version", "/etc/host.conf",    "/etc/inputrc",
-        "/etc/ld.so.conf",    "/etc/ld.so.conf.d",   "/etc/locale.alias", "/etc/magic",
-        "/etc/magic.mime",    "/etc/mailcap",        "/etc/mime.types",   "/etc/networks",
-        "/etc/nsswitch.conf", "/etc/perl",           "/etc/profile",      "/etc/python3",
-        "/etc/python3.9",     "/etc/python3.10",     "/etc/python3.11",   "/etc/python3.12",
-        "/etc/python3.13",    "/etc/python3.14",     "/etc/shells",       "/etc/ssl/openssl.cnf",
-        "/etc/terminfo",      "/etc/timezone",
+        "/etc/bash.bashrc", "/etc/debian_version",  "/etc/host.conf",      "/etc/inputrc",
+        "/etc/ld.so.conf",  "/etc/ld.so.conf.d",    "/etc/locale.alias",   "/etc/magic",
+        "/etc/magic.mime",  "/etc/mailcap",         "/etc/manpath.config", "/etc/mime.types",
+        "/etc/networks",    "/etc/nsswitch.conf",   "/etc/perl",           "/etc/profile",
+        "/etc/python3",     "/etc/python3.9",       "/etc/python3.10",     "/etc/python3.11",
+        "/etc/python3.12",  "/etc/python3.13",      "/etc/python3.14",     "/etc/shells",
+        "/etc/ssl/certs",   "/etc/ssl/openssl.cnf", "/etc/terminfo",       "/etc/timezone",
 };
 
 /* Files of the box's own, and whether they are of use without a network. */
