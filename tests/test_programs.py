@@ -163,6 +163,7 @@ ROWS = [
         "script.py": "import mod; print(mod.word)\n", "mod.py": "word = 'run'\n"}),
     Row("python3 venv", sh("/usr/bin/python3 -m venv --without-pip /tmp/v && . /tmp/v/bin/activate && python -c 'import sys; print(sys.prefix, sys.prefix != sys.base_prefix)'"),
         "/tmp/v True\n"),
+    Row("tmpfile of libc", python("import ctypes; print(bool(ctypes.CDLL(None).tmpfile()))"), "True\n"),
     Row("python3 multiprocessing", python(
         "import multiprocessing as m\n"
         "def f(x): return x * x\n"

@@ -139,7 +139,7 @@ static int open_terminal_of(struct child *child, const struct seccomp_notif *cal
         if (device == 0)
                 return -ENXIO;
         text_number(path + strlen(path), device & 0xff);
-        fd = open(path, flags | O_CLOEXEC | O_NOCTTY);
+        fd = open(path, flags | O_CLOEXEC | O_NOCTTY, 0);
         return fd < 0 ? -errno : fd;
 }
 
@@ -154,7 +154,7 @@ static void open_special(struct child *child, const struct seccomp_notif *call,
         if (S_ISCHR(st->st_mode) && st->st_rdev == makedev(5, 0))
                 fd = open_terminal_of(child, call, flags);
         else
-                fd = openat(path->parent, path->name, flags | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY);
+                fd = openat(path->parent, path->name, flags | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY, 0);
         r = fd < 0 ? (fd == -1 ? -errno : fd) : inject(child, call, fd, flags);
         if (r < 0)
                 guard_answer(child, call, r);
@@ -173,15 +173,26 @@ static bool cuts_what_is_kept(const struct child *child, int flags, const char *
                !guard_may_change(child, text);
 }
 
-/* Open what is there. -EAGAIN: it changed under our hands; 1: somebody else answers. */
+/* A file without a name, in the directory that is given. */
+static bool makes_nameless(const struct child *child, int flags)
+{
+        return child->plan->caged && (flags & (O_TMPFILE | O_CREAT)) == O_TMPFILE;
+}
+
+/* Open what is there. -EAGAIN: it changed under our hands; 1: somebody else answers. Wherever flags
+ * are the program's a mode goes with them: without one libc ends who asks for a nameless file. */
 static int open_existing(struct child *child, const struct seccomp_notif *call,
-                         const struct guard_path *path, bool create, int flags,
+                         const struct guard_path *path, bool create, int flags, mode_t mode,
                          const struct stat *st)
 {
         bool waits = !(flags & O_NONBLOCK);
         struct stat now;
         int fd;
 
+        if (S_ISDIR(st->st_mode) && makes_nameless(child, flags) && !create) {
+                fd = openat(path->parent, path->name, flags | O_NOFOLLOW | O_CLOEXEC, mode);
+                return fd < 0 ? -errno : fd + 2;
+        }
         if (S_ISDIR(st->st_mode) && (create || opens_to_change(flags)))
                 return -EISDIR;
         if (path->slash && !S_ISDIR(st->st_mode))
@@ -191,7 +202,7 @@ static int open_existing(struct child *child, const struct seccomp_notif *call,
                 return 1;
         }
         fd = openat(path->parent, path->name,
-                    flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+                    flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
         if (fd < 0)
                 return errno == ELOOP || errno == ENOENT ? -EAGAIN : -errno;
         if (fstat(fd, &now) < 0 || (now.st_mode & S_IFMT) != (st->st_mode & S_IFMT)) {
@@ -211,7 +222,7 @@ static int try_open(struct child *child, const struct seccomp_notif *call, struc
         int fd;
 
         if (fstatat(path->parent, path->name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
-                if (flags & O_EXCL)
+                if ((flags & O_EXCL) && !makes_nameless(child, flags))
                         return -EEXIST;
                 /* No mount keeps it as it is. */
                 if (child->plan->caged && opens_to_change(flags) &&
@@ -219,7 +230,7 @@ static int try_open(struct child *child, const struct seccomp_notif *call, struc
                         return refuse(child, path);
                 if (S_ISREG(st.st_mode) && cuts_what_is_kept(child, flags, path->text))
                         return -EACCES;
-                return open_existing(child, call, path, create, flags, &st);
+                return open_existing(child, call, path, create, flags, mode, &st);
         }
         if (errno != ENOENT)
                 return -errno;
@@ -278,7 +289,7 @@ static int reopen(struct child *child, const struct guard_path *path, int flags)
         int fd;
 
         if (!child->plan->caged || !opens_to_change(flags)) {
-                fd = openat(path->parent, path->name, flags);
+                fd = openat(path->parent, path->name, flags, 0);
                 return fd < 0 ? -errno : fd;
         }
         held = openat(path->parent, path->name, O_PATH | O_CLOEXEC);
@@ -289,7 +300,7 @@ static int reopen(struct child *child, const struct guard_path *path, int flags)
         if (fstat(held, &st) < 0 || (S_ISREG(st.st_mode) && cuts_what_is_kept(child, flags, text)))
                 return -EACCES;
         guard_own_link(held, link);
-        fd = open(link, flags);
+        fd = open(link, flags, 0);
         return fd < 0 ? -errno : fd;
 }
 
@@ -298,13 +309,17 @@ static void serve_open(struct child *child, const struct seccomp_notif *call, in
 {
         _cleanup_(guard_path_close) struct guard_path path;
         int r = guard_resolve(child, call, dirfd, address, &path), fd;
-        bool create = flags & O_CREAT;
+        bool create = flags & O_CREAT, nameless = makes_nameless(child, flags);
 
         umask((mode_t)guard_status(child, call, "Umask:", 8));
         if (r == 0 && path.slash && create)
                 r = -EISDIR;
+        if (r == 0 && nameless && strcmp(path.text, "/tmp") == 0) { /* libc knows no other place */
+                guard_path_close(&path);
+                r = guard_resolve_from(child, call, -1, child->page->scratch, &path);
+        }
         for (int links = 0; r == 0 && guard_is_link(&path) && !is_own_descriptor(&path); links++) {
-                if (flags & O_EXCL)
+                if ((flags & O_EXCL) && !nameless)
                         r = -EEXIST;
                 else if (links == LINKS_MAX || (flags & O_NOFOLLOW))
                         r = -ELOOP;
@@ -314,7 +329,7 @@ static void serve_open(struct child *child, const struct seccomp_notif *call, in
         if (!guard_is_alive(child, call))
                 return;
         flags &= ~O_CREAT;
-        if (r == 0 && create && (mode & PRIVILEGED_BITS))
+        if (r == 0 && (create || nameless) && (mode & PRIVILEGED_BITS))
                 r = -EPERM;
         if (r == 0 && is_own_descriptor(&path)) {
                 if (!guard_delegate(child, call))

@@ -266,12 +266,38 @@ static int x43_clinging(int argc, char **argv)
         return held("main is done");
 }
 
+/* Every flag that a file may be opened with, on every kind of file: init lives on. */
+static int x44_flags(int argc, char **argv)
+{
+        const char *const places[] = { "/usr/bin/env", "/dev/null", ".", "/proc/self/fd/0",
+                                       "/proc/self/status" };
+        struct tally tally = { 0 };
+        int fd;
+
+        (void)argc;
+        (void)argv;
+        for (size_t place = 0; place < COUNT(places); place++)
+                for (unsigned i = 0; i < 31 * 4; i++) {
+                        int flags = (int)(1U << i / 4) | (i & 1 ? O_RDWR : O_RDONLY) |
+                                    (i & 2 ? O_TMPFILE : 0);
+
+                        fd = open(places[place], flags | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
+                        if (fd < 0 && errno == ENOSYS)
+                                return broken("%s, flags %#x: init is gone", places[place],
+                                              (unsigned)flags);
+                        if (fd >= 0)
+                                close(fd);
+                }
+        fd = open(scratch("x44"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        if (fd < 0 || unlink(scratch("x44")) < 0)
+                put_broken(&tally, "no file can be made any more: %s", errno_name(errno));
+        put_held(&tally, "all of them tried");
+        return verdict(&tally);
+}
+
 const struct attack attacks_cage[] = {
-        { "E74-attributes", e74_attributes },
-        { "E75-contents", e75_contents },
-        { "X40-outsider", x40_outsider },
-        { "X41-watching", x41_watching },
-        { "X42-ordinary", x42_ordinary },
-        { "X43-clinging", x43_clinging },
-        { NULL, NULL },
+        { "E74-attributes", e74_attributes }, { "E75-contents", e75_contents },
+        { "X40-outsider", x40_outsider },     { "X41-watching", x41_watching },
+        { "X42-ordinary", x42_ordinary },     { "X43-clinging", x43_clinging },
+        { "X44-flags", x44_flags },           { NULL, NULL },
 };

@@ -2564,6 +2564,11 @@ def x42(box):
     return None
 
 
+@attempt("X44", "files opened with every flag", no_control="init has to live through it, no fence")
+def x44(box):
+    return by_payload(box, box.run("X44-flags", options=("--workspace", box.directory("w"))))
+
+
 for way in ("setsid", "double-fork", "stopped", "storm", "reaper"):
 
     def x43(box, way=way):
