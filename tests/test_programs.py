@@ -163,6 +163,11 @@ ROWS = [
         "script.py": "import mod; print(mod.word)\n", "mod.py": "word = 'run'\n"}),
     Row("python3 venv", sh("/usr/bin/python3 -m venv --without-pip /tmp/v && . /tmp/v/bin/activate && python -c 'import sys; print(sys.prefix, sys.prefix != sys.base_prefix)'"),
         "/tmp/v True\n"),
+    Row("a program that was written just now", ["python3", "make.py"], "0\n", workspace={
+        "make.py": "import os, shutil\nbusy = 0\nfor _ in range(200):\n"
+                   "    shutil.copy('/bin/true', 'x')\n"
+                   "    try: os.waitpid(os.posix_spawn('x', ['x'], {}), 0)\n"
+                   "    except OSError: busy += 1\n    os.unlink('x')\nprint(busy)\n"}),
     Row("tmpfile of libc", python("import ctypes; print(bool(ctypes.CDLL(None).tmpfile()))"), "True\n"),
     Row("python3 multiprocessing", python(
         "import multiprocessing as m\n"

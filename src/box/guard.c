@@ -108,11 +108,21 @@ int guard_check_new(struct child *child, const struct guard_path *path)
 static int inject(struct child *child, const struct seccomp_notif *call, int fd, int flags)
 {
         struct seccomp_notif_addfd add = { .id = call->id,
-                                           .flags = SECCOMP_ADDFD_FLAG_SEND,
                                            .srcfd = (uint32_t)fd,
                                            .newfd_flags = (uint32_t)(flags & O_CLOEXEC) };
+        struct seccomp_notif_resp answer = { .id = call->id };
+        bool writes = (flags & O_ACCMODE) != O_RDONLY;
 
-        return ioctl(child->notifier, SECCOMP_IOCTL_NOTIF_ADDFD, &add) < 0 ? -errno : 0;
+        /* What is open for writing cannot be run: let go of it before the program goes on. */
+        if (!writes)
+                add.flags = SECCOMP_ADDFD_FLAG_SEND;
+        answer.val = ioctl(child->notifier, SECCOMP_IOCTL_NOTIF_ADDFD, &add);
+        if (answer.val < 0)
+                return -errno;
+        base_close(fd);
+        if (writes)
+                (void)ioctl(child->notifier, SECCOMP_IOCTL_NOTIF_SEND, &answer);
+        return 0;
 }
 
 /* The terminal of the calling process, where it says /dev/tty. */
@@ -348,9 +358,9 @@ static void serve_open(struct child *child, const struct seccomp_notif *call, in
         if (r >= 2) {
                 fd = r - 2;
                 r = inject(child, call, fd, flags);
-                base_close(fd);
                 if (r >= 0)
                         return;
+                base_close(fd);
         }
         if (r < 0)
                 guard_answer(child, call, r);
