@@ -19,6 +19,8 @@
 
 #include "box/tree.h"
 
+#define LINGER (2 * NSEC_PER_MSEC)
+
 static void tell(struct child *child, char message)
 {
         ssize_t n;
@@ -35,6 +37,24 @@ static void note_status(struct child *child, pid_t pid, int status)
                 child->main = -1;
         }
         holder_reaped(child, pid);
+}
+
+/*
+ * Nobody is left in the box, and the warden answers before it is gone. To take down its namespaces
+ * and memory takes as long as a short call does: leave the processors to the warden and to who
+ * waits for the answer, which the kernel may have woken behind this process. A warden with one call
+ * waits for the end of the box.
+ */
+static void linger(const struct child *child)
+{
+        struct pollfd fds[2] = { { .fd = child->control },
+                                 { .fd = child->warden, .events = POLLIN } };
+        struct timespec a_while = { .tv_nsec = LINGER };
+
+        if (child->forked || child->unhurried)
+                (void)ppoll(fds, 2, &a_while, NULL);
+        else
+                sched_yield();
 }
 
 /*
@@ -64,9 +84,7 @@ static _Noreturn void end(struct child *child, enum box_verdict verdict)
         child->page->ended = time_now();
         tell(child,
              child->page->failure.step[0] && !child->page->exec_failed ? BOX_FAILED : BOX_ENDED);
-        /* The kernel may have woken the warden behind this process: let it answer before the
-         * namespaces are taken down. */
-        sched_yield();
+        linger(child);
         /* In the test build that leaves the killing out, stay until the warden ends the box. */
         while (!box_fence(FENCE_TREE_KILL) && recv(child->control, &status, 1, 0) > 0)
                 ;
