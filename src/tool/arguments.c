@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The arguments of a call, before there is a box. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tool/tool.h"
@@ -96,14 +97,84 @@ static int fill_and_check(const struct tool *tool, json_t *given, int r, cbx_err
         return *ret_refusal ? -EINVAL : -ENOMEM;
 }
 
+/* ---- Integers of more than 64 bits ---- */
+
+#define HUGE_DIGITS 308 /* with more of them there is no real that is near */
+
+static bool is_wide(const char *number, size_t length)
+{
+        size_t sign = number[0] == '-';
+        char digits[24];
+
+        if (length <= sign || strspn(number + sign, "0123456789") != length - sign)
+                return false;
+        if (length >= sizeof(digits))
+                return true;
+        memcpy(digits, number, length);
+        digits[length] = '\0';
+        errno = 0;
+        (void)strtoll(digits, NULL, 10);
+        return errno == ERANGE;
+}
+
+/* The text with such integers written as reals, which jansson can hold; returns how many. */
+static int write_wide_as_real(const char *text, struct buffer *ret)
+{
+        const char *done = text, *s = text;
+        int n = 0, r = 0;
+
+        while (r == 0 && *s) {
+                size_t length = strspn(s, "+-.0123456789eE");
+
+                if (*s == '"') {
+                        for (s++; *s && *s != '"'; s++)
+                                s += *s == '\\' && s[1];
+                        s += *s != '\0';
+                } else if (length > 0 && is_wide(s, length)) {
+                        bool huge = length > HUGE_DIGITS;
+
+                        r = buffer_add(ret, done, (size_t)(s - done));
+                        if (r == 0)
+                                r = huge ? buffer_printf(ret, "%s1e308", *s == '-' ? "-" : "")
+                                         : buffer_printf(ret, "%.*s.0", (int)length, s);
+                        s += length;
+                        done = s;
+                        n++;
+                } else {
+                        s += MAX(length, 1);
+                }
+        }
+        if (r == 0)
+                r = buffer_add(ret, done, (size_t)(s - done));
+        return r < 0 ? r : n;
+}
+
+/* They are checked as the nearest reals, and all else as it is. */
+static int parse_wide(const char *text, json_t **ret_arguments)
+{
+        _cleanup_buffer_ struct buffer wide = BUFFER_INIT;
+        cbx_error error = CBX_ERROR_INIT;
+        int r = write_wide_as_real(text, &wide);
+
+        if (r <= 0)
+                return r < 0 ? r : -EINVAL;
+        return json_parse(wide.data, wide.length, "the text", SIZE_MAX, JSON_PARSE_NUL, &error,
+                          ret_arguments);
+}
+
 int arguments_read(const struct tool *tool, const char *text, size_t length, json_t **ret_arguments,
-                   json_t **ret_refusal)
+                   bool *ret_wide, json_t **ret_refusal)
 {
         cbx_error error = CBX_ERROR_INIT;
         json_t *arguments = NULL;
         int r = json_parse(text, length, "the text", TOOL_ARGUMENTS_MAX, JSON_PARSE_NUL, &error,
                            &arguments);
 
+        /* Only a function server takes the text as it is. */
+        if (r == -EINVAL && tool->function.argv && !tool->defaults) {
+                r = parse_wide(text, &arguments);
+                *ret_wide = r == 0;
+        }
         return fill_and_check(tool, arguments, r, &error, ret_arguments, ret_refusal);
 }
 

@@ -187,9 +187,10 @@ json_t *tool_refusal(const char *before, const struct schema_mistakes *mistakes)
 json_t *tool_refusal_of(const char *before, const cbx_error *error);
 json_t *tool_refusal_of_all(const char *before, const struct tool_mistakes *mistakes);
 
-/* Parse, fill in and check. -EINVAL comes with a refusal. */
+/* Parse, fill in and check. -EINVAL comes with a refusal. `ret_wide`: among them are integers of
+ * more than 64 bits, which only the text has as they are. */
 int arguments_read(const struct tool *tool, const char *text, size_t length, json_t **ret_arguments,
-                   json_t **ret_refusal);
+                   bool *ret_wide, json_t **ret_refusal);
 /* The same of arguments that were parsed before, which stay as they are. */
 int arguments_check(const struct tool *tool, json_t *given, json_t **ret_arguments,
                     json_t **ret_refusal);

@@ -230,7 +230,7 @@ static int refuse_unknown(cbx_toolbox *toolbox, const char *name, const char *id
 /* What a call is made of, until it is sent. */
 struct request {
         json_t *arguments;
-        char *text; /* of the arguments */
+        char *text; /* of the arguments; as it was given where they do not hold all of it */
         char **argv, **environment;
         struct buffer input;
 };
@@ -327,7 +327,8 @@ static int build(const struct tool *tool, const char *answers, struct request *r
 {
         int r;
 
-        request->text = json_write(request->arguments, 0);
+        if (!request->text)
+                request->text = json_write(request->arguments, 0);
         request->argv = list_new();
         request->environment = list_new();
         if (!request->text || !request->argv || !request->environment)
@@ -435,6 +436,7 @@ static int start_named(cbx_toolbox *toolbox, const char *name, const char *text,
         _cleanup_mistakes_ struct tool_mistakes wrong = TOOL_MISTAKES_INIT;
         cbx_error stale = CBX_ERROR_INIT;
         cbx_spec spec = CBX_SPEC_INIT;
+        bool wide = false;
         int r;
 
         if (!toolbox || !name)
@@ -445,12 +447,14 @@ static int start_named(cbx_toolbox *toolbox, const char *name, const char *text,
                 return r;
         if (!tool)
                 return refuse_unknown(toolbox, name, spec.id, ret_call, error);
-        r = text ? arguments_read(tool, text, strlen(text), &request.arguments, &refusal)
+        r = text ? arguments_read(tool, text, strlen(text), &request.arguments, &wide, &refusal)
                  : arguments_check(tool, value, &request.arguments, &refusal);
         if (r == 0 && !tool_asks(tool, request.arguments))
                 spec.approved = 0; /* there was nothing to approve, so nothing is widened */
         else if (r == 0 && !spec.approved)
                 r = (refusal = refuse_unapproved(tool)) ? 0 : -ENOMEM;
+        if (r == 0 && !refusal && wide && !(request.text = strdup(text)))
+                r = -ENOMEM;
         if (r == 0 && !refusal) {
                 r = build(tool, spec.answers, &request, &wrong);
                 if (r == -EINVAL)

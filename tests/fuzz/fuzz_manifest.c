@@ -36,7 +36,8 @@ static void try_call(const struct tool *tool, const char *text)
         _cleanup_json_ json_t *arguments = NULL, *refusal = NULL;
         _cleanup_list_ char **argv = list_new();
         _cleanup_mistakes_ struct tool_mistakes mistakes = TOOL_MISTAKES_INIT;
-        int r = arguments_read(tool, text, strlen(text), &arguments, &refusal);
+        bool wide = false;
+        int r = arguments_read(tool, text, strlen(text), &arguments, &wide, &refusal);
 
         must(argv != NULL);
         must((r == 0 && arguments && !refusal) || (r == -EINVAL && !arguments && refusal));

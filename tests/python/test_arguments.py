@@ -10,11 +10,11 @@ import math
 import pathlib
 import types
 import uuid
-from typing import Any
+from typing import Any, List, Optional
 
 import pytest
 
-from callbox import Toolbox, _arguments
+from callbox import Tool, Toolbox, _arguments
 
 
 def length(text: str) -> int:
@@ -25,9 +25,25 @@ def same(value: Any) -> Any:
     return value
 
 
+def double(number: int, more: Optional[List[int]] = None) -> List[int]:
+    return [2 * number, *(2 * each for each in more or [])]
+
+
+def small(number: int, text: str = "") -> int:
+    return number
+
+
+SMALL = {
+    "type": "object",
+    "properties": {"number": {"type": "integer", "maximum": 2**53}, "text": {"type": "string"}},
+    "required": ["number"],
+    "additionalProperties": False,
+}
+
+
 @pytest.fixture(scope="module")
 def tools():
-    return Toolbox([length, same])
+    return Toolbox([length, same, double, Tool(small, input_schema=SMALL)])
 
 
 @pytest.mark.parametrize("letter, count", [("é", 6_000_000), ("𝄞", 3_000_000)])
@@ -108,3 +124,53 @@ def test_arguments_that_cannot_end_or_are_none(tools):
         tools.call_sync("same", {"value": {(1, 2): 3}})
     with pytest.raises(TypeError, match="arguments must be a dict, not list"):
         tools.call_sync("same", [1])
+
+
+@pytest.mark.parametrize(
+    "number", [2**63 - 1, 2**63, -(2**63), -(2**63) - 1, 2**64 + 1, 10**30 + 1, 10**308 + 7, -(10**4000) - 9]
+)
+def test_integers_arrive_as_they_are_however_long(tools, number):
+    assert tools.call_sync("double", {"number": number}).output == [2 * number]
+    assert tools.call_sync("double", {"number": 1, "more": [number, -7]}).output == [2, 2 * number, -14]
+    assert tools.call_sync("same", {"value": {'"1\\': [number, "2" * 30, 1.5]}}).output == {'"1\\': [number, "2" * 30, 1.5]}
+    assert asyncio.run(tools.call("double", {"number": number})).output == [2 * number]
+
+
+@pytest.mark.parametrize("arguments, says", [
+    ({"number": 2**64}, "/number must be at most"),
+    ({"number": -(2**64), "text": 2**64}, "/text must be a string"),
+    ({"number": -(2**64), "more": 2**64}, "more"),
+    ({"number": 2**53 + 1, "text": "1" * 30}, "/number must be at most"),
+])
+def test_long_integers_are_checked_as_others_are(tools, arguments, says):
+    result = tools.call_sync("small", arguments)
+    assert not result.ok and says in result.error, result.error
+
+
+def test_where_one_is_long_the_others_are_checked_exactly(tools):
+    tool = Tool(double, name="bounded", input_schema={
+        "type": "object",
+        "properties": {
+            "number": {"type": "integer", "maximum": 2**53},
+            "more": {"type": "array", "items": {"type": "integer"}},
+        },
+    })  # fmt: skip
+    box = Toolbox([tool])
+    assert box.call_sync("bounded", {"number": 2**53, "more": [2**70]}).output == [2**54, 2**71]
+    assert "/number" in box.call_sync("bounded", {"number": 2**53 + 1, "more": [2**70]}).error
+
+
+def test_a_command_gets_no_integer_that_others_could_not_read():
+    box = Toolbox()
+    box.add({
+        "name": "show",
+        "inputSchema": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]},
+        "run": {"command": ["echo", "{n}"]},
+    })  # fmt: skip
+    assert box.call_sync("show", {"n": 2**63 - 1}).text.strip() == str(2**63 - 1)
+    assert "out of range" in box.call_sync("show", {"n": 2**63}).error
+
+
+@pytest.mark.parametrize("text", ["}" * 100_000, "}\n" * 5000, "{}" * 3000, '"}' * 5000])
+def test_what_looks_like_an_end_is_none(tools, text):
+    assert tools.call_sync("length", {"text": text}).output == len(text)

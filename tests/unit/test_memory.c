@@ -253,10 +253,12 @@ static void try_arguments(void *with)
 {
         _cleanup_json_ json_t *arguments = NULL, *refusal = NULL;
         const struct given *given = with;
+        bool wide = false;
         int r;
 
         memory.counts = true;
-        r = arguments_read(given->tool, given->text, strlen(given->text), &arguments, &refusal);
+        r = arguments_read(given->tool, given->text, strlen(given->text), &arguments, &wide,
+                           &refusal);
         memory.counts = false;
         if (r == -ENOMEM) {
                 assert_true(memory.failed > 0);
