@@ -14,6 +14,7 @@ from typing import Any, List, Optional, Tuple
 RESULT, TEXT, ERROR, PROGRESS, LOG, DONE, DATA = range(7)
 SMALL = 4096  # bytes
 LEVELS = ("debug", "info", "warning", "error")
+HEAD = struct.Struct("=II")
 PROGRESS_RATE = 100  # of frames that tell of progress: at once, and then in each second
 
 
@@ -37,8 +38,8 @@ class Channel:
             if self.kept and any(frame[0] == DONE for frame in frames):
                 small, self.kept = self.kept, b""
             for kind, *parts in frames:
-                sizes = [memoryview(part).nbytes for part in parts]
-                small += struct.pack("=II", sum(sizes), kind)
+                sizes = [len(part) if type(part) is bytes else memoryview(part).nbytes for part in parts]
+                small += HEAD.pack(sum(sizes), kind)
                 for part, size in zip(parts, sizes):
                     if size <= SMALL:
                         small += part

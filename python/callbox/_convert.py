@@ -48,11 +48,23 @@ def _made(make: Callable[[Any], Any], what: str, *types: Any) -> Callable[[Any],
     return convert_plain
 
 
+_whole_number = _plain(int)
+
+
 def _integer(value: Any) -> int:
     """JSON does not tell 3.0 from 3."""
+    if type(value) is int:
+        return int(value)
     if isinstance(value, float) and value.is_integer():
         return int(value)
-    return int(_plain(int)(value))
+    return int(_whole_number(value))
+
+
+_number = _plain(float, int)
+
+
+def _real(value: Any) -> float:
+    return value if type(value) is float else float(_number(value))
 
 
 def _moment(text: str) -> datetime.datetime:
@@ -74,7 +86,7 @@ PLAIN: Dict[Any, Callable[[Any], Any]] = {
     str: _string,
     bool: _plain(bool),
     int: _integer,
-    float: lambda value: float(_plain(float, int)(value)),
+    float: _real,
     bytes: _made(_base64, "base64"),
     bytearray: _made(lambda text: bytearray(_base64(text)), "base64"),
     datetime.datetime: _made(_moment, "time and date such as 2026-03-01T12:30:00"),
@@ -210,6 +222,20 @@ def _container(value: Any, kind: Any, hint: Any) -> Any:
 
 # Of functions that are likely to be called: read before there is a call.
 known: Dict[Callable[..., Any], Dict[str, inspect.Parameter]] = {}
+# Of those that take plain values by name: how each is made.
+simple: Dict[Callable[..., Any], Dict[str, Callable[[Any], Any]]] = {}
+
+
+def _simple(parameters: Dict[str, inspect.Parameter]) -> Dict[str, Callable[[Any], Any]]:
+    """Of all parameters, or of none."""
+    found = {}
+    for name, parameter in parameters.items():
+        hint, _ = kinds.bare(parameter.annotation)
+        by_name = parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+        if not by_name or not isinstance(hint, type) or hint not in PLAIN:
+            return {}
+        found[name] = PLAIN[hint]
+    return found
 
 
 def learn(module: Any) -> None:
@@ -218,6 +244,7 @@ def learn(module: Any) -> None:
         if inspect.isfunction(function) and function.__module__ == module.__name__:
             try:
                 known[function] = kinds.parameters_of(function)
+                simple[function] = _simple(known[function])
             except Exception:
                 pass  # it is an error only of its own call
 
@@ -230,6 +257,12 @@ def _parameters(function: Callable[..., Any]) -> Dict[str, inspect.Parameter]:
 def bind(function: Callable[..., Any], arguments: Dict[str, Any]) -> Tuple[List[Any], Dict[str, Any]]:
     """The arguments with which the function is called: by position where its signature asks for it,
     the rest by name. A hint that cannot be read is none."""
+    if inspect.isfunction(function) and function in simple:
+        plain = simple[function]
+        try:
+            return [], {name: plain[name](value) for name, value in arguments.items()}
+        except WRONG:
+            pass  # is told of below
     try:
         parameters = _parameters(function)
     except (NameError, TypeError, ValueError):

@@ -185,7 +185,7 @@ class Encoder:
 
     def encode(self, value: Any, place: Place) -> Any:
         """What json.dumps takes."""
-        encoder = _EXACT.get(type(value))
+        encoder = EXACT.get(type(value))
         if encoder is None:
             encoder = _encoder_of(value)
         return encoder(self, value, place)
@@ -230,7 +230,7 @@ _ENCODERS: Tuple[Tuple[Any, _Method], ...] = (
         ),
     ),
 )
-_EXACT: Dict[type, _Method] = {
+EXACT: Dict[type, _Method] = {
     cls: method
     for types, method in _ENCODERS
     for cls in (types if isinstance(types, tuple) else (types,))
@@ -250,10 +250,12 @@ def _encoder_of(value: Any) -> _Method:
     return Encoder.record
 
 
+_JSON = json.JSONEncoder(allow_nan=False, separators=(",", ":"), ensure_ascii=False)
+
+
 def _encode(encoder: Encoder, value: Any) -> str:
     try:
-        encoded = encoder.encode(value, ())
-        return json.dumps(encoded, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
+        return _JSON.encode(encoder.encode(value, ()))
     except RecursionError:
         raise NotAValue(f"{encoder.name} is nested too deep, or holds itself") from None
 
@@ -265,5 +267,7 @@ def dumps(value: Any, name: str = "result", inward: bool = False) -> str:
 
 def pack(value: Any, name: str = "result") -> List[Any]:
     """The JSON, and the parts that it speaks of: buffers."""
+    if type(value) is int and -INT_MAX <= value < INT_MAX:
+        return [b"%d" % value]  # what many answer with
     encoder = Encoder(name, attach=True)
     return [_encode(encoder, value).encode(), *encoder.parts]

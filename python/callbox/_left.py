@@ -7,6 +7,7 @@ interpreter of its own, and one call's is never another's."""
 
 from __future__ import annotations
 
+import atexit
 import fcntl
 import gc
 import io
@@ -20,6 +21,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Set, Tuple
 
 BYTES_MAX = 16 << 20
 ENTRIES_MAX = 4096
+GIVEN = 4  # descriptors: stdin, stdout, stderr, the result channel
 OWN = 96  # bits; a seed of more was drawn from the system
 STREAM = io.IOBase.__mro__[1]  # of all files; the class above asks its registry first
 
@@ -186,6 +188,66 @@ class Draws:
             numpy.seed()  # that of the module; Python's own has seen to itself
 
 
+# ---- Functions of atexit ----
+
+# What the standard library registers as it is loaded; each has nothing to do as long as ...
+_QUIET = {("logging", "shutdown"), ("weakref", "finalize._exitfunc")}
+# Waits for processes, which end with the call.
+_WAITS = ("multiprocessing.util", "_exit_function")
+
+
+class Exits:
+    """Functions that are called at the end. Entered while modules are loaded: that there is nothing to do
+    then has not to be found out by each call."""
+
+    def __init__(self) -> None:
+        self._known: List[Tuple[str, str]] = []
+        self._register: Any = atexit.register
+        self.quiet = 0  # so many are there that may have nothing to do
+
+    def __enter__(self) -> None:
+        def register(function: Any, *args: Any, **named: Any) -> Any:
+            name = getattr(function, "__qualname__", "")
+            self._known.append((getattr(function, "__module__", ""), name))
+            return self._register(function, *args, **named)
+
+        setattr(atexit, "register", register)
+
+    def __exit__(self, *_: Any) -> None:
+        setattr(atexit, "register", self._register)
+        if all(known in _QUIET or known == _WAITS for known in self._known):
+            self.quiet = _count_exits()
+
+
+def _count_exits() -> int:
+    return int(getattr(atexit, "_ncallbacks")())
+
+
+def _has_loose_ends() -> bool:
+    """... there is nothing that would be finalized, and no handler of logs but that of last resort."""
+    logging = sys.modules.get("logging")
+    if getattr(weakref.finalize, "_registry", True):
+        return True
+    return logging is not None and len(getattr(logging, "_handlerList", "..")) > 1
+
+
+def _nothing_to_do(quiet: int) -> bool:
+    return _count_exits() <= quiet and not _has_loose_ends()
+
+
+def run_exits(quiet: int) -> None:
+    """As an interpreter does at its end, but that nobody waits for processes."""
+    try:
+        if _nothing_to_do(quiet):
+            return
+        waits = getattr(sys.modules.get(_WAITS[0]), _WAITS[1], None)
+        if waits:
+            atexit.unregister(waits)
+        getattr(atexit, "_run_exitfuncs")()
+    except BaseException:
+        pass  # what they raise has been printed
+
+
 # ---- All of it ----
 
 
@@ -209,11 +271,20 @@ class Left:
         self.draws.renew()
 
 
+def rehearse_end() -> None:
+    _nothing_to_do(0)
+    _count_files()
+
+
+def _count_files() -> int:
+    # From Linux 6.2 on this says how many are open.
+    return os.stat("/proc/self/fd").st_size or len(os.listdir("/proc/self/fd")) - 1
+
+
 def flush_files(left: bool) -> None:
     """Write what lies in the buffers of files that were never closed. `left`: among what was loaded
     before the fork there are some as well."""
-    # From Linux 6.2 on this says how many are open. It was given four.
-    if (os.stat("/proc/self/fd").st_size or len(os.listdir("/proc/self/fd")) - 1) <= 4:
+    if _count_files() <= GIVEN:
         return
     if left:
         gc.unfreeze()

@@ -11,7 +11,9 @@ box of each call. What it has loaded from files that may change is looked at aga
 from __future__ import annotations
 
 import importlib
+import inspect
 import io
+import itertools
 import json
 import os
 import struct
@@ -20,6 +22,17 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TEXT_MAX = 64 * 1024  # characters of an error
+FIRST_READ = 4096  # bytes: what the pipe holds
+READ_MAX = 64 * 1024
+TOUCHED_MAX = 256  # functions
+TIMES = 16  # until Python has adapted itself
+DECODER = json.JSONDecoder()
+
+# What a call needs of the package, found once rather than by each.
+_channel: Any = None
+_convert: Any = None
+_encode: Any = None
+_left: Any = None
 
 
 def set_path(config: Dict[str, Any]) -> None:
@@ -31,9 +44,13 @@ def set_path(config: Dict[str, Any]) -> None:
 
 def prepare(config: Dict[str, Any]) -> Optional[BaseException]:
     """All that is the same for every call. A module that cannot be loaded is the call's error."""
-    setattr(importlib.import_module("callbox._channel"), "boxed", True)
-    for name in ("callbox._convert", "callbox._values", "traceback"):
-        importlib.import_module(name)
+    global _channel, _convert, _encode, _left
+    _channel = importlib.import_module("callbox._channel")
+    _channel.boxed = True
+    _convert = importlib.import_module("callbox._convert")
+    _encode = importlib.import_module("callbox._encode")
+    _left = importlib.import_module("callbox._left")
+    importlib.import_module("traceback")
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)  # so that it can be followed
     try:
@@ -82,17 +99,27 @@ def changed(files: Facts) -> bool:
 
 def get_ready(name: str) -> None:
     """What a call would do first of all."""
-    import inspect
+    from callbox import _serve
 
-    from callbox import _convert, _serve
-
-    _convert.learn(_serve)
+    learn(_serve)
     module = sys.modules.get(name)
     if module is not None:
-        _convert.learn(module)
+        learn(module)
         # It is as large as all the rest, and what is larger takes longer to fork and to end.
         if any(inspect.iscoroutinefunction(function) for function in list(vars(module).values())):
             importlib.import_module("asyncio")
+
+
+# By the line that asks for it.
+learned: Dict[bytes, Callable[..., Any]] = {}
+
+
+def learn(module: Any) -> None:
+    """Read the signatures of a module's functions, and how they are asked for."""
+    _convert.learn(module)
+    for name, thing in list(vars(module).items()):
+        if inspect.isfunction(thing) and thing in _convert.known:
+            learned[json.dumps({"name": f"{module.__name__}:{name}"}).encode()] = thing
 
 
 def has_threads() -> bool:
@@ -105,14 +132,15 @@ def fork(fd: int, files: Facts, installed: Facts, draws: Any) -> bool:
     import gc
     import time
 
-    from callbox import _left, _zygote
+    from callbox import _zygote
 
     if has_threads():
         os._exit(1)  # without it, then
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
-    gc.collect()
     try:
+        get_used(files)
+        gc.collect()
         left = _left.Left(draws, {0, 1, 2, fd})
         gc.freeze()
         _zygote.open(fd)
@@ -133,50 +161,69 @@ def fork(fd: int, files: Facts, installed: Facts, draws: Any) -> bool:
     return bool(left.opened)
 
 
-REHEARSED = b"""{"name": "callbox._serve:echo"}
-{"text": "text", "number": 1, "more": [1.5, true, null, {"a": []}]}"""
+REHEARSED = (
+    b"""{"name": "callbox._serve:echo"}
+{"text": "text", "number": 1, "more": [1.5, true, null, {"a": []}]}""",
+    b"""{"name": "callbox._serve:count"}
+{"number": 1, "more": 2}""",
+)
 
 
 def echo(text: str, number: int, more: List[Any]) -> Dict[str, Any]:
     return {"text": text, "number": number, "more": more}
 
 
+def count(number: int, more: int) -> int:
+    return number + more
+
+
 def rehearse(channel: Any, files: Facts) -> None:
-    """Do all that a call does, before there is one, with a request of one's own and nobody to tell.
+    """Do all that a call does, before there is one, with requests of one's own and nobody to tell.
     Memory that is shared with the zygote is copied when it is first written to, and programs are mapped
     as they are run: both would take longer than the call."""
     fds = (0, channel.fd)
     own = [os.dup(fd) for fd in fds]
-    request, end = os.pipe()
-    os.write(end, REHEARSED)
-    os.close(end)
-    others = (request, os.open(os.devnull, os.O_WRONLY))
-    for fd, other in zip(fds, others):
-        os.dup2(other, fd)
-    changed(files)
-    answer(None, channel, False)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, channel.fd)
+    for request in REHEARSED:
+        there, end = os.pipe()
+        os.write(end, request)
+        os.close(end)
+        os.dup2(there, 0)
+        os.close(there)
+        wait_for_request()
+        changed(files)
+        answer(None, channel, None)
+    for _, function in itertools.islice(learned.items(), TOUCHED_MAX):
+        getattr(function, "__code__")
     for fd, kept in zip(fds, own):
         os.dup2(kept, fd, inheritable=fd == 0)
-    for fd in (*own, *others):
+    for fd in (*own, nowhere):
         os.close(fd)
 
 
-def start_anew(fd: int) -> None:
+def get_used(files: Facts) -> None:
+    """Python adapts what it runs to what it finds there, and writes that down, after some times."""
+    fd = os.open(os.devnull, os.O_WRONLY)
+    for _ in range(TIMES):
+        rehearse(_channel.Channel(fd), files)
+    os.close(fd)
+
+
+def start_anew(fd: int, arguments: List[str]) -> None:
     """The files are not what was loaded, and nothing has been read from stdin yet: begin again, in the
     same box."""
     os.environ["CALLBOX_RESULT_FD"] = str(fd)
     os.set_inheritable(fd, True)
-    os.execv(sys.executable, [sys.executable, "-I", "-B", os.path.abspath(__file__), *sys.argv[1:]])
+    os.execv(sys.executable, [sys.executable, "-I", "-B", os.path.abspath(__file__), *arguments])
 
 
-def wait_for_call(channel: Any, files: Facts) -> None:
+def wait_for_request() -> None:
     import select
 
     poll = select.poll()
     poll.register(0, select.POLLIN)
     poll.poll()
-    if changed(files):
-        start_anew(channel.fd)
 
 
 # ---- A call ----
@@ -200,28 +247,35 @@ def find(line: Dict[str, Any]) -> Callable[..., Any]:
     return function
 
 
-def call(line: Dict[str, Any], arguments: Dict[str, Any]) -> List[Any]:
+def wait_for(result: Any) -> Any:
+    import asyncio
+
+    async def wait() -> Any:
+        return await result
+
+    return asyncio.run(wait())
+
+
+def call(line: bytes, arguments: Dict[str, Any]) -> List[Any]:
     """The result: typed JSON, and the parts that lie beside it."""
-    import inspect
+    function = learned.get(line)
+    if function is None:
+        asked = json.loads(line)
+        if "code" in asked:
+            from callbox import _code_box
 
-    from callbox import _convert, _values
-
-    if "code" in line:
-        from callbox import _code_box
-
-        return _values.pack(_code_box.run(arguments))
-    function = find(line)
+            packed: List[Any] = _encode.pack(_code_box.run(arguments))
+            return packed
+        function = find(asked)
     args, named = _convert.bind(function, arguments)
     result = function(*args, **named)
     # Of a type that was never seen, inspect would have to learn whether it is awaitable.
-    if hasattr(type(result), "__await__") or (inspect.isgenerator(result) and inspect.isawaitable(result)):
-        import asyncio
-
-        async def wait() -> Any:
-            return await result
-
-        result = asyncio.run(wait())
-    return _values.pack(result)
+    if type(result) not in _encode.EXACT and (
+        hasattr(type(result), "__await__") or (inspect.isgenerator(result) and inspect.isawaitable(result))
+    ):
+        result = wait_for(result)
+    packed = _encode.pack(result)
+    return packed
 
 
 def explain(error: BaseException) -> str:
@@ -251,10 +305,17 @@ def own_frames(error: BaseException) -> str:
     return shorten("".join(traceback.format_exception(type(error), error, trace)))
 
 
+class Ending(NamedTuple):
+    """What is to be known of the modules that were loaded when the call ends."""
+
+    opened: bool = False  # some file is open since then
+    quiet: int = 0  # functions of atexit that may have nothing to do
+
+
 class Loaded(NamedTuple):
     trouble: Optional[BaseException]
     files: Optional[Facts]  # from which it was loaded; None: it was not forked
-    opened: bool  # some file is open since then
+    ending: Ending
 
 
 def load() -> Loaded:
@@ -263,14 +324,14 @@ def load() -> Loaded:
     config = json.loads(sys.argv[1])
     set_path(config)
     if fd is None:
-        return Loaded(prepare(config), None, False)
+        return Loaded(prepare(config), None, Ending())
 
     from callbox import _left
 
     threads = {name: os.environ.get(name) for name in ONE_THREAD}
     os.environ.update({name: "1" for name in ONE_THREAD})
-    draws = _left.Draws()
-    with draws:
+    draws, exits = _left.Draws(), _left.Exits()
+    with draws, exits:
         trouble = prepare(config)
         get_ready(config["module"])
     for name, value in threads.items():
@@ -279,50 +340,70 @@ def load() -> Loaded:
         else:
             os.environ[name] = value
     files, installed = loaded()
-    return Loaded(trouble, files, fork(int(fd), files, installed, draws))
+    opened = fork(int(fd), files, installed, draws)
+    return Loaded(trouble, files, Ending(opened, exits.quiet))
 
 
-def outcome(trouble: Optional[BaseException], request: bytes) -> Tuple[List[Tuple[Any, ...]], int]:
+def read_request() -> Tuple[bytes, Any]:
+    """What is to be run, and its arguments. They are an object, and no beginning of one is one as well:
+    what can be read is whole, and nobody has to wait for the end of the input."""
+    request = os.read(0, FIRST_READ)
+    if request.endswith(b"}"):
+        line, _, arguments = request.partition(b"\n")
+        try:
+            return line, DECODER.decode(arguments.decode())
+        except ValueError:
+            pass
+    pieces = [request]
+    while pieces[-1]:
+        pieces.append(os.read(0, READ_MAX))
+    line, _, arguments = b"".join(pieces).partition(b"\n")
+    return line, DECODER.decode(arguments.decode())
+
+
+def outcome(trouble: Optional[BaseException]) -> Tuple[List[Tuple[Any, ...]], int]:
     """Of the call: frames for the result channel, and the exit code."""
-    from callbox import _channel
-
-    line, _, arguments = request.partition(b"\n")
     try:
+        line, arguments = read_request()
         if trouble is not None:
             raise trouble
-        result, *beside = call(json.loads(line), json.loads(arguments))
+        result, *beside = call(line, arguments)
         return [*((_channel.DATA, part) for part in beside), (_channel.RESULT, result)], 0
     except BaseException as error:  # SystemExit too: it is no end of the call that was meant
         told = ((_channel.ERROR, explain(error)), (_channel.TEXT, own_frames(error)))
         return [(kind, text.encode("utf-8", "backslashreplace")) for kind, text in told], 1
 
 
-def answer(trouble: Optional[BaseException], channel: Any, opened: bool) -> int:
-    from callbox import _channel, _left
-
-    frames, code = outcome(trouble, sys.stdin.buffer.read())
+def answer(trouble: Optional[BaseException], channel: Any, ending: Optional[Ending]) -> int:
+    """`ending` None: it is a rehearsal, and the module does not end."""
+    frames, code = outcome(trouble)
+    if ending:
+        _left.run_exits(ending.quiet)
+    else:
+        _left.rehearse_end()
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except (AttributeError, OSError, ValueError):
             pass  # the tool has closed or replaced it
-    _left.flush_files(opened)
+    if ending:
+        _left.flush_files(ending.opened)
     channel.send_all([*frames, (_channel.DONE, struct.pack("=i", code))])
     return code
 
 
 def main() -> int:
-    trouble, files, opened = load()
-
-    from callbox import _channel
-
+    trouble, files, ending = load()
     channel = _channel.current = _channel.Channel(int(os.environ.pop("CALLBOX_RESULT_FD", "3")))
     os.set_inheritable(channel.fd, False)  # not for what the tool starts
+    arguments = sys.argv[1:]
+    sys.argv[:] = [""]
     if files is not None:
         rehearse(channel, files)
-        wait_for_call(channel, files)
-    sys.argv[:] = [""]
-    return answer(trouble, channel, opened)
+        wait_for_request()
+        if changed(files):
+            start_anew(channel.fd, arguments)
+    return answer(trouble, channel, ending)
 
 
 if __name__ == "__main__":
