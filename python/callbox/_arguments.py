@@ -40,15 +40,17 @@ def is_large(value: Any) -> bool:
     return False
 
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
+
+
 def to_json(arguments: Mapping[str, Any], patient: bool) -> str:
     """`patient`: in small steps, between which other threads run. As it is, rather than escaped, which
     would take up to six times the room."""
     if not isinstance(arguments, Mapping):
         raise TypeError(f"arguments must be a dict, not {type(arguments).__name__}")
-    encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
     given = dict(arguments)
     try:
-        text = "".join(encoder.iterencode(given)) if patient else encoder.encode(given)
+        text = "".join(_ENCODER.iterencode(given)) if patient else _ENCODER.encode(given)
         if not text.isascii():
             text.encode()  # no halves of surrogate pairs
         return text

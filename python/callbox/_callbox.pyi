@@ -18,7 +18,7 @@ EVENT_LOG: int
 Event = Tuple[int, bytes, float, float, Optional[str]]
 RawPart = Union[bytes, Tuple[int, int]]
 RawTold = Tuple[bool, Optional[str], bool, Optional[str], Optional[str]]
-RawReport = Tuple[str, bytes, bytes, Optional[RawTold], Optional[str], List[RawPart], int]
+RawReport = Tuple[Union[str, Report], bytes, bytes, Optional[RawTold], Optional[str], List[RawPart], int]
 
 def version() -> str: ...
 
@@ -49,6 +49,8 @@ class Call:
     def kill(self) -> None: ...
     def close(self) -> None: ...
     def signal(self, number: int) -> None: ...
+
+class Report: ...
 
 class Toolbox:
     def __init__(

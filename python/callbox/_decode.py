@@ -221,6 +221,8 @@ def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is no JSON")
 
 
+SMALL = 4096  # characters
+_PLAIN = json.JSONDecoder(parse_constant=_no_constant)
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
@@ -247,6 +249,11 @@ def loads(
 ) -> Any:
     """Raises ValueError for what encode() would not have written. `typed` False: tags are nothing
     special. `limit`: the bytes that a result may have, which bound its values."""
+    if len(text) <= SMALL and "$" not in text and "\\" not in text:
+        try:
+            return _PLAIN.decode(text)  # there is no tag in it
+        except RecursionError as error:
+            raise ValueError(f"RecursionError: {error}") from None
     hook = _Decoder(parts, hinted or Hinted()) if typed else None
     decoder: Any = _Patient if patient else json.JSONDecoder
     try:

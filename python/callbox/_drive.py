@@ -16,6 +16,7 @@ from ._arguments import LARGE
 from ._error import CallboxError
 from ._native import native
 from ._policy import Policy
+from ._turns import turns_of
 
 if TYPE_CHECKING:
     from ._callbox import Call, Event, RawReport
@@ -86,6 +87,20 @@ class Listeners:
             self.on_log(level or "info", data.decode("utf-8", "replace"))
 
 
+_NOBODY = Listeners()
+
+
+def listeners_of(
+    on_output: Optional[OnBytes],
+    on_errors: Optional[OnBytes],
+    on_progress: Optional[OnProgress] = None,
+    on_log: Optional[OnLog] = None,
+) -> Listeners:
+    if on_output is None and on_errors is None and on_progress is None and on_log is None:
+        return _NOBODY
+    return Listeners(on_output, on_errors, on_progress, on_log)
+
+
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)([KMGT]?)")
 
 
@@ -105,6 +120,8 @@ def _above_zero(what: str, value: Any, size: bool = False) -> Any:
 
 def limits_to_spec(limits: Optional[Mapping[str, Any]], timeout: Optional[float]) -> Dict[str, Any]:
     """Limits that tighten the policy's; a call has no other ones."""
+    if not limits and timeout is None:
+        return {}
     names = {
         "wall": "wall_limit",
         "cpu": "cpu_limit",
@@ -223,12 +240,20 @@ class _Watch:
 
     def __init__(self, call: Call, listeners: Listeners) -> None:
         self.call = call
+        self.fd = call.fileno()
         self.listeners = listeners
         self.loop = asyncio.get_running_loop()
         self.ended: asyncio.Future[float] = self.loop.create_future()  # bytes of the report
+        self.over = False
+        self.loop.add_reader(self.fd, self.look)
+
+    def close(self) -> None:
+        if not self.over:
+            self.over = True
+            self.loop.remove_reader(self.fd)
 
     def look(self) -> None:
-        if self.ended.done():
+        if self.over:
             return
         until = time.monotonic() + AT_ONCE
         try:
@@ -237,28 +262,34 @@ class _Watch:
                 if event is None:
                     return
                 if event[0] == native.EVENT_ENDED:
-                    self.ended.set_result(event[3])
+                    self.close()
+                    if not self.ended.done():
+                        turns_of(self.loop).settle(self.ended, event[3])
                     return
                 self.listeners.tell(event)
         except Exception as error:
-            self.ended.set_exception(error)
+            self.close()
+            if not self.ended.done():
+                self.ended.set_exception(error)
             return
         self.loop.call_soon(self.look)  # there may be more that the descriptor does not tell of
+
+
+async def its_turn() -> None:
+    """To start a call: where many are started at once, the loop goes on between them."""
+    await turns_of(asyncio.get_running_loop()).wait()
 
 
 async def afinish(call: Call, listeners: Listeners, make: Callable[[RawReport], T]) -> T:
     """The same on the running loop, by the call's descriptor. Cancelling it ends the call. A large
     report is read by another thread: the loop goes on meanwhile."""
     watch = _Watch(call, listeners)
-    fd = call.fileno()
-    watch.loop.add_reader(fd, watch.look)
     try:
         size = await watch.ended
     except BaseException:
-        watch.loop.remove_reader(fd)
+        watch.close()
         call.close()
         raise
-    watch.loop.remove_reader(fd)
 
     def take() -> T:
         try:

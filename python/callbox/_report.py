@@ -43,13 +43,16 @@ class Report:
     def __init__(self, raw: RawReport) -> None:
         text, self.stdout_bytes, self.stderr_bytes, self._told, self._output, parts, fd = raw
         self._parts = Parts(parts, fd)
-        self._text = text
+        self._text = text  # or what makes it, when somebody asks for it
         self._json: Optional[Dict[str, Any]] = None
-        if len(text) > KEPT_AS_TEXT:
+        if isinstance(text, str) and len(text) > KEPT_AS_TEXT:
             self._read()
 
+    def __getstate__(self) -> Dict[str, Any]:
+        return {**vars(self), "_text": str(self._text)}
+
     def _read(self) -> Dict[str, Any]:
-        read: Dict[str, Any] = json.loads(self._text)
+        read: Dict[str, Any] = json.loads(str(self._text))
         if self._told and self._told[0]:
             read["tool"].pop("output", None)  # it may be large, and is kept once
         self._json, self._text = read, ""

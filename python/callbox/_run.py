@@ -6,8 +6,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Sequence, Union
 
-from ._drive import Listeners, OnBytes, afinish, content_bytes, finish
-from ._drive import limits_to_spec, policy_for, start_within, to_bytes, variable
+from ._drive import Listeners, OnBytes, afinish, content_bytes, finish, its_turn
+from ._drive import limits_to_spec, listeners_of, policy_for, start_within, to_bytes, variable
 from ._error import CallboxError
 from ._native import Warden, default_warden
 from ._policy import Policy
@@ -87,7 +87,7 @@ def run(
     `on_output` and `on_errors` are called with pieces of stdout and stderr as they come. Raises
     CallboxError where the call cannot be set up; a program that fails is a Report.
     """
-    listeners = Listeners(on_output, on_errors)
+    listeners = listeners_of(on_output, on_errors)
     call = _start(
         program,
         listeners,
@@ -120,7 +120,8 @@ async def arun(
     warden: Optional[Warden] = None,
 ) -> Report:
     """As run(), on the running event loop and without a thread. Cancelling it ends the call."""
-    listeners = Listeners(on_output, on_errors)
+    listeners = listeners_of(on_output, on_errors)
+    await its_turn()
     call = _start(
         program,
         listeners,

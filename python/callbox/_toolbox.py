@@ -19,7 +19,7 @@ from typing import Optional, Union
 from . import _channel, _kinds, _values
 from ._arguments import LARGE, is_large, to_json
 from ._drive import Listeners, OnBytes, OnLog, OnProgress, afinish, aside, finish
-from ._drive import checked_policy, limits_to_spec, size_of, start_within, to_bytes
+from ._drive import checked_policy, its_turn, limits_to_spec, listeners_of, size_of, start_within, to_bytes
 from ._error import CallboxError
 from ._interpreter import add_to_policy, find_modules, start_of
 from ._native import Warden, default_warden, functions_program, native
@@ -169,6 +169,8 @@ class Toolbox:
         self._typed: Dict[str, Typed] = {}
         self._changes: Deque[Change] = collections.deque(maxlen=CHANGES_MAX)
         self._lock = threading.Lock()
+        self._follows = False  # a directory
+        self._has_changed = False
         if _channel.boxed:
             return
         self._modules = find_modules(modules)
@@ -191,6 +193,7 @@ class Toolbox:
         """Add a function, a Tool, or a manifest as a dict; one of the same name is replaced."""
         if _channel.boxed:
             return
+        self._has_changed = True
         if isinstance(thing, Mapping):
             self._native.add(json.dumps(thing))
             self._typed.pop(thing["name"], None)
@@ -215,12 +218,14 @@ class Toolbox:
     def load(self, directory: Union[str, "os.PathLike[str]"]) -> None:
         """Add every manifest of a directory, and follow its changes."""
         self._look()
+        self._follows = True
         self._native.load(os.fspath(directory))
 
     def remove(self, name: str) -> bool:
         """Whether there was one."""
         self._look()
         self._typed.pop(name, None)
+        self._has_changed = True
         return bool(self._native.remove(name))
 
     def list_tools(self, query: Optional[str] = None) -> List[Dict[str, Any]]:
@@ -241,6 +246,7 @@ class Toolbox:
         if _channel.boxed:
             raise CallboxError("there are no boxes in a box", "toolbox")
         with self._lock:
+            self._has_changed = False
             while True:
                 event = self._native.step()
                 if event is None:
@@ -268,7 +274,8 @@ class Toolbox:
             spec["id"] = to_bytes(call_id)
         if explain:
             spec["explain"] = 1
-        self._look()
+        if self._follows or self._has_changed or _channel.boxed:
+            self._look()
         text = to_json({} if arguments is None else arguments, patient)
         call: Call = start_within(timeout, self._native.start, name, text, spec)
         return call
@@ -289,12 +296,13 @@ class Toolbox:
     ) -> Result:
         """Call a tool. Whatever comes of it is a Result: also an unknown tool, and arguments that
         are wrong. Cancelling the task ends the call."""
-        listeners = Listeners(on_output, on_errors, on_progress, on_log)
+        listeners = listeners_of(on_output, on_errors, on_progress, on_log)
         typed = self._typed.get(name)
         particulars = (name, arguments, call_id, timeout, limits, explain, listeners)
         if is_large(arguments):  # the loop goes on while they are written and checked
             call = await aside(self._start, *particulars, True)
         else:
+            await its_turn()
             call = self._start(*particulars)
 
         def make(raw: RawReport) -> Result:
@@ -317,7 +325,7 @@ class Toolbox:
         on_errors: Optional[OnBytes] = None,
     ) -> Result:
         """The same, waiting for the end."""
-        listeners = Listeners(on_output, on_errors, on_progress, on_log)
+        listeners = listeners_of(on_output, on_errors, on_progress, on_log)
         typed = self._typed.get(name)
         call = self._start(name, arguments, call_id, timeout, limits, explain, listeners)
         return finish(call, listeners, lambda raw: Result(name, call_id, Report(raw), typed))

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include <fcntl.h>
 #include <poll.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "native.h"
@@ -130,86 +127,11 @@ static PyObject *wait_event(PyObject *object, PyObject *none)
 
 /* ---- The end ---- */
 
-static PyObject *bytes_of(const cbx_output *output)
-{
-        return PyBytes_FromStringAndSize(output->data ? output->data : "",
-                                         (Py_ssize_t)output->length);
-}
-
-/* The parts of a function's result: bytes, or (where, length) in the file that a large one comes
- * in. `fd` becomes a descriptor of that file, the reader's own. Python may read it when it wants,
- * into what it wants, and nothing of it is in memory before. */
-static PyObject *parts_of(const cbx_report *report, int *fd)
-{
-        PyObject *list = PyList_New(0);
-        cbx_part part = CBX_PART_INIT;
-
-        for (size_t i = 0; list && cbx_report_part(report, i, &part) == 0; i++) {
-                PyObject *item;
-
-                if (part.fd >= 0 && *fd < 0)
-                        *fd = fcntl(part.fd, F_DUPFD_CLOEXEC, 3);
-                if (part.fd >= 0 && *fd < 0)
-                        item = PyErr_SetFromErrno(PyExc_OSError);
-                else if (part.fd >= 0)
-                        item = Py_BuildValue("KK", (unsigned long long)part.offset,
-                                             (unsigned long long)part.length);
-                else
-                        item = PyBytes_FromStringAndSize(part.data, (Py_ssize_t)part.length);
-                if (!item || PyList_Append(list, item) < 0)
-                        Py_CLEAR(list);
-                Py_XDECREF(item);
-        }
-        if (!list && *fd >= 0) {
-                close(*fd);
-                *fd = -1;
-        }
-        return list;
-}
-
-/* (ok, error, denied, reason, text) of a tool's call, else None */
-static PyObject *told_of(const cbx_result *result)
-{
-        if (!result)
-                Py_RETURN_NONE;
-        return Py_BuildValue("NzNzz", PyBool_FromLong(result->ok), result->error,
-                             PyBool_FromLong(result->denied), result->reason, result->text);
-}
-
-/* (report as JSON, stdout, stderr, what is told of a tool, result of a command as JSON, parts of
- * that of a function, the descriptor of their file or -1) */
-static PyObject *report_to_tuple(const cbx_report *report)
-{
-        const cbx_result *result = cbx_report_result(report);
-        cbx_error error = CBX_ERROR_INIT;
-        PyObject *tuple, *parts;
-        PyThreadState *state;
-        char *json = NULL;
-        int r, fd = -1;
-
-        state = native_let_others(report->output.length + report->errors.length +
-                                  (result && result->output ? strlen(result->output) : 0));
-        r = cbx_report_print(report, &json, &error);
-        native_go_on(state);
-        if (r < 0)
-                return native_raise(r, &error);
-        parts = parts_of(report, &fd);
-        tuple = parts ? Py_BuildValue("sNNNzNi", json, bytes_of(&report->output),
-                                      bytes_of(&report->errors), told_of(result),
-                                      result ? result->output : NULL, parts, fd)
-                      : NULL;
-        if (!tuple && fd >= 0)
-                close(fd);
-        free(json);
-        return tuple;
-}
-
 static PyObject *take_report(PyObject *object, PyObject *none)
 {
         struct call_object *self = (struct call_object *)object;
         cbx_report report = CBX_REPORT_INIT;
         cbx_error error = CBX_ERROR_INIT;
-        PyObject *result;
         int r;
 
         (void)none;
@@ -219,9 +141,7 @@ static PyObject *take_report(PyObject *object, PyObject *none)
         self->used = false;
         if (r < 0)
                 return native_raise(r, &error);
-        result = report_to_tuple(&report);
-        cbx_report_free(&report);
-        return result;
+        return native_read_report(&report);
 }
 
 /* From any thread, also while another one waits. The lock is kept, so that nobody closes it. */

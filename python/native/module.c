@@ -4,7 +4,8 @@
 
 #include "native.h"
 
-PyTypeObject *native_policy_type, *native_warden_type, *native_call_type, *native_toolbox_type;
+PyTypeObject *native_policy_type, *native_warden_type, *native_call_type, *native_report_type,
+        *native_toolbox_type;
 
 /* callbox._error.CallboxError(text, where, hint, code) */
 static PyObject *error_class;
@@ -105,6 +106,7 @@ PyMODINIT_FUNC PyInit__callbox(void)
         good = add_type(module, "Policy", &native_policy_spec, &native_policy_type) &&
                add_type(module, "Warden", &native_warden_spec, &native_warden_type) &&
                add_type(module, "Call", &native_call_spec, &native_call_type) &&
+               add_type(module, "Report", &native_report_spec, &native_report_type) &&
                add_type(module, "Toolbox", &native_toolbox_spec, &native_toolbox_type);
         for (size_t i = 0; good && i < COUNT_OF(constants); i++)
                 good = PyModule_AddIntConstant(module, constants[i].name, constants[i].value) == 0;

@@ -8,6 +8,7 @@
  *   warden.c    Warden: a connection, and calls that are started by it
  *   spec.c      a dict becomes a cbx_spec
  *   call.c      Call: descriptor, events, end, kill
+ *   report.c    Report: what came of a call
  *   toolbox.c   Toolbox: tools, and their calls
  *
  * The module is built for the stable ABI of Python 3.9. Whatever may take time is done without the
@@ -77,9 +78,15 @@ void native_free_spec(struct spec_room *room);
 /* Takes the call. */
 PyObject *native_new_call(cbx_call *call);
 
+/* ---- Reports ---- */
+
+/* As a tuple. Takes the report. */
+PyObject *native_read_report(cbx_report *report);
+
 /* ---- Types ---- */
 
-extern PyType_Spec native_policy_spec, native_warden_spec, native_call_spec, native_toolbox_spec;
-extern PyTypeObject *native_call_type, *native_toolbox_type;
+extern PyType_Spec native_policy_spec, native_warden_spec, native_call_spec, native_report_spec,
+        native_toolbox_spec;
+extern PyTypeObject *native_call_type, *native_report_type, *native_toolbox_type;
 
 #endif

@@ -6,9 +6,10 @@ Each result must be right, nothing may be left, and the event loop must never be
     soak_calls.py [CALLS [SEED]]
 
 Where 64 boxes and others want the same processors, a thread has to wait for one: that is not what
-keeps the loop. So the lag is measured, and what the kernel says that threads of this process have
-waited for a processor meanwhile is taken off; and so is the time in which this program itself makes
-arguments and looks at results."""
+keeps the loop. So the lag is measured, and what the kernel says that the loop's thread has waited for a
+processor meanwhile is taken off; so is what others of this process have waited for one, as far as the
+loop's thread slept, for they may have had the interpreter's lock; and so is the processor time in which
+this program itself makes arguments and looks at results."""
 
 import array
 import asyncio
@@ -80,39 +81,48 @@ def descendants(pid):
 
 
 def waited():
-    """Seconds for which threads of this process could have run, and had no processor."""
-    total = 0
+    """Seconds for which the loop's thread could have run and had no processor, and for which others."""
+    ours, others = 0, 0
     for task in os.listdir("/proc/self/task"):
         try:
             with open(f"/proc/self/task/{task}/schedstat", encoding="ascii") as stream:
-                total += int(stream.read().split()[1])
+                delay = int(stream.read().split()[1])
         except OSError:
-            pass  # it has ended
-    return total / 1e9
+            continue  # it has ended
+        if int(task) == threading.get_native_id():
+            ours = delay
+        else:
+            others += delay
+    return ours / 1e9, others / 1e9
 
 
 class Heart:
     """Beats on the loop, and notes how late: with and without what callbox is not to blame for."""
 
     def __init__(self):
-        self.own = 0.0  # seconds
+        self.own = 0.0  # seconds of a processor
         self.lags, self.blocked = array.array("d"), array.array("d")
         self.task = asyncio.get_running_loop().create_task(self.beat())
 
+    def state(self):
+        return (time.monotonic(), time.thread_time(), self.own, *waited())
+
     async def beat(self):
         while True:
-            before = waited() + self.own
+            before = self.state()
             due = time.monotonic() + 0.002
             await asyncio.sleep(0.002)
             lag = max(0.0, time.monotonic() - due)
+            taken, worked, own, unserved, others = (now - then for now, then in zip(self.state(), before))
+            slept = max(0.0, taken - worked - unserved)
             self.lags.append(lag)
-            self.blocked.append(max(0.0, lag - (waited() + self.own - before)))
+            self.blocked.append(max(0.0, lag - unserved - own - max(0.0, min(slept, others))))
 
     def __enter__(self):
-        self.own -= time.monotonic()
+        self.own -= time.thread_time()
 
     def __exit__(self, *_):
-        self.own += time.monotonic()
+        self.own += time.thread_time()
 
     def stop(self):
         self.lags, self.blocked = sorted(self.lags), sorted(self.blocked)

@@ -250,7 +250,7 @@ def test_a_call_is_used_by_one_thread_and_its_report_is_taken_once():
     call.signal(signal.SIGCONT)
     call.kill()
     thread.join(30)
-    assert '"cancelled"' in call.report()[0]
+    assert '"cancelled"' in str(call.report()[0])
     with pytest.raises(CallboxError):
         call.report()
     call.close()

@@ -454,3 +454,19 @@ def test_models_of_pydantic_are_dumped():
 
     value = Outer(inner=[Inner(when=datetime.date(2026, 1, 2))], color=Color.RED)
     assert through(value) == {"inner": [{"when": datetime.date(2026, 1, 2)}], "color": Color.RED}
+
+
+@pytest.mark.parametrize("text, value", [
+    ('{"$callbox": "bytes", "value": "aGk="}', b"hi"),
+    ('{"\\u0024callbox": "bytes", "value": "aGk="}', b"hi"),  # the same key
+    ('["callbox", 1.5, null, {"a": []}]', ["callbox", 1.5, None, {"a": []}]),
+    ('"' + "$" * 5000 + '"', "$" * 5000),
+])
+def test_tags_are_found_however_they_are_written(text, value):
+    assert _values.loads(text) == value
+
+
+@pytest.mark.parametrize("text", ["NaN", "[-Infinity]", "[" * 4000, "1 2", "", '{"a":}'])
+def test_a_short_text_that_is_no_json_is_refused(text):
+    with pytest.raises(ValueError):
+        _values.loads(text)
