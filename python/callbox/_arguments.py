@@ -14,6 +14,7 @@ import pathlib
 import uuid
 from typing import Any, Mapping, Optional, Tuple
 
+from . import _patience
 from ._encode import type_name
 
 LARGE = 128 * 1024  # bytes of arguments or of a report: too much for an event loop
@@ -50,7 +51,7 @@ def to_json(arguments: Mapping[str, Any], patient: bool) -> str:
         raise TypeError(f"arguments must be a dict, not {type(arguments).__name__}")
     given = dict(arguments)
     try:
-        text = "".join(_ENCODER.iterencode(given)) if patient else _ENCODER.encode(given)
+        text = _patience.write(_ENCODER, given) if patient else _ENCODER.encode(given)
         if not text.isascii():
             text.encode()  # no halves of surrogate pairs
         return text

@@ -24,6 +24,7 @@ import uuid
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional
 
 from ._encode import TAG, class_key, fields_of
+from ._patience import Patience
 
 if TYPE_CHECKING:
     from ._parts import Parts
@@ -212,7 +213,8 @@ class _Patient(json.JSONDecoder):
     """Slower, but other threads run meanwhile: the fast one keeps the interpreter for itself."""
 
     def __init__(self, **how: Any) -> None:
-        super().__init__(**how)
+        patience = Patience()
+        super().__init__(parse_int=patience.integer, parse_float=patience.real, **how)
         scanner: Any = importlib.import_module("json.scanner")
         self.scan_once = scanner.py_make_scanner(self)
 

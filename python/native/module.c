@@ -33,7 +33,9 @@ bool native_is_foreign(pid_t owner)
         return true;
 }
 
-#define MANY_BYTES ((size_t)64 * 1024)
+/* Not fewer than what an event loop leaves to another thread (LARGE of _arguments.py): who lets go
+ * of the interpreter's lock while another thread computes gets it back some milliseconds later. */
+#define MANY_BYTES ((size_t)128 * 1024)
 
 PyThreadState *native_let_others(size_t bytes)
 {
