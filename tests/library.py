@@ -223,10 +223,10 @@ class Call:
 class SharedWarden:
     """`callbox warden --socket`, as root or as the user, for the time of a with block."""
 
-    def __init__(self, scratch, binary, *options, user=False, **more):
+    def __init__(self, scratch, binary, *options, user=False, prefix=(), **more):
         self.binary, self.directory = binary, scratch.directory(user)
         self.path = str(self.directory / "socket")
-        command = [binary, "warden", "--socket", self.path, *options]
+        command = [*prefix, binary, "warden", "--socket", self.path, *options]
         self.process = subprocess.Popen(harness.as_user(command) if user else command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd="/", **more)
         if not harness.wait_until(self.listens, 10):
             raise harness.Failed("the warden does not listen")

@@ -61,14 +61,15 @@ struct box_ends {
         int control, start; /* the other ends of the box's */
         int warden;         /* pidfd: the box ends with this process */
         int cgroup;         /* to be born in; -1: the caller's */
-        bool unhurried;     /* nobody waits for it: do not take processors from those who work */
+        int mould;      /* from box_enter_mould, by a mould; -1: the root is built from nothing */
+        bool unhurried; /* nobody waits for it: do not take processors from those who work */
         _Atomic bool *used; /* of the net namespace that is lent to it (lend.h); NULL: none is */
         bool zygote;        /* boxes will be forked from its program (fork.h) */
 };
 
 #define BOX_ENDS_INIT                                                                              \
         {                                                                                          \
-                .control = -1, .start = -1, .warden = -1, .cgroup = -1                             \
+                .control = -1, .start = -1, .warden = -1, .cgroup = -1, .mould = -1                \
         }
 
 /* Open what warden and box share; `page` is a file of that size, or -1 for memory. Both sides are
@@ -79,6 +80,21 @@ int box_open(struct box *box, const struct plan *plan, int page, struct box_ends
 /* Clone init. It builds the box and lets main wait one step before exec. */
 int box_make(const struct plan *plan, const struct box_ends *ends, pid_t *ret_pid, int *ret_pidfd,
              cbx_error *error);
+
+/* Can boxes of this plan be copied from a mould? */
+bool box_can_cast(const struct plan *plan);
+
+/*
+ * Become a mould: leave the host for a mount namespace in which a box's root stands, the places of
+ * everything that is a box's own empty and read-only. Boxes that are cloned here begin with a copy
+ * of these mounts, which they can cover but not take away. Gives the host's /proc, which a mould
+ * needs for its boxes' id maps, and the plan's descriptors are not needed any more.
+ */
+int box_enter_mould(const struct plan *plan, int *ret_mould, cbx_error *error);
+
+/* In a mould: are all its mounts where they were put? A name on the host on which something is
+ * mounted elsewhere may be removed or replaced there, and the mount goes with it. */
+bool box_mould_is_whole(const struct plan *plan);
 
 /* Is this one of an init that the zygote whose init is `zygote` has forked? It may have sent
  * anything, the warden itself: a socket tells who made it. */

@@ -40,9 +40,11 @@ struct child {
         int ids_end; /* the other end, which a child closes first of all */
         int warden;  /* pidfd of the warden: readable when it is gone */
         int *trees;  /* one per step: copies of mounts, handed in or made by init */
+        bool shared; /* others will begin with a copy of this root */
+        bool cast;   /* this one is a copy of a mould's */
         int root;    /* the new root, while it is being built */
         struct parent parent;
-        int host_proc;                /* the host's /proc, until the box has its own */
+        int host_proc;                /* the host's /proc, until the box has its own; or -1 */
         int proc;                     /* the box's own /proc */
         int devices[BOX_DEVICES_MAX]; /* copies of their mounts */
         int pair[2];                  /* between init and main: carries the notifier */
@@ -138,12 +140,17 @@ int box_enter_identity(struct child *child);
 int box_become_identity(struct child *child);
 int box_copy_mounts(struct child *child);  /* root.c: what of the host will be shown */
 int box_enter_root(struct child *child);   /* root.c */
+int box_build_mould(struct child *child);  /* root.c: in the mould, before it makes boxes */
+int box_enter_copy(struct child *child);   /* renew.c: instead of a root of its own */
 int box_copy_devices(struct child *child); /* dev.c */
 int box_new_proc(struct child *child);     /* proc.c */
 int box_mount_proc(struct child *child);
-int box_leave_proc(struct child *child);    /* for boxes that will be forked from this one */
+int box_leave_proc(struct child *child);         /* for boxes that will be forked from this one */
+int box_leave_dead_proc(struct child *child);    /* for boxes that will be copied from this mould */
+int box_hide(struct child *child, size_t index); /* hide.c: as a step of the plan */
+int box_seal_hidden(struct child *child);
 int box_fill_dev(struct child *child);      /* dev.c */
-int box_refill_dev(struct child *child);    /* what is not shared with the box it was forked from */
+int box_refill_dev(struct child *child);    /* what is not shared with the box it is a copy of */
 int box_enter_network(struct child *child); /* network.c: main makes it, init joins it */
 int box_join_network(struct child *child);
 int box_set_limits(struct child *child, const struct plan_rlimit *limits, size_t n);
@@ -162,6 +169,8 @@ int box_load_filter(struct child *child);                 /* filter.c: sends the
 
 /* root.c, for the files that mount things into the new root. root_find opens the directory above a
  * path, root_make also makes the path; the place is good until the next of these calls. */
+int root_open(int root, const char *path, uint64_t flags);
+bool root_is_own(dev_t device); /* was it mounted here, or in the mould? */
 int root_find(struct child *child, const char *path, struct place *ret);
 int root_make(struct child *child, const char *path, bool directory, struct place *ret);
 int root_attach(struct child *child, int tree, const struct place *place);

@@ -77,14 +77,18 @@ int box_refill_dev(struct child *child)
                      : root_mount_tmpfs(child, "/dev/shm", child->plan->policy->limits.tmp_size);
 }
 
+/* What all boxes of a plan have in common; with places for terminals and shared memory. */
 int box_fill_dev(struct child *child)
 {
+        struct place place;
         int r = 0;
 
         for (size_t i = 0; r == 0 && i < n_devices(child); i++)
                 r = attach_device(child, i);
         if (r == 0)
-                r = box_refill_dev(child);
+                r = root_make(child, "/dev/pts", true, &place);
+        if (r == 0)
+                r = root_make(child, "/dev/shm", true, &place);
         for (size_t i = 0; r == 0 && i < ARRAY_SIZE(links); i++)
                 if (symlinkat(links[i].target, child->root, links[i].name) < 0)
                         r = step_failed(child, "make a link", links[i].name, errno);

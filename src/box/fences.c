@@ -28,6 +28,7 @@ static const char *const fence_names[FENCE_MAX_] = {
         [FENCE_TREE_KILL] = "tree-kill",
         [FENCE_DEADLINE] = "deadline",
         [FENCE_CGROUP] = "cgroup",
+        [FENCE_MOULD] = "mould",
 };
 
 int box_fence_leave_out(const char *names)

@@ -29,6 +29,7 @@ enum fence {
         FENCE_TREE_KILL,
         FENCE_DEADLINE,
         FENCE_CGROUP,
+        FENCE_MOULD,
         FENCE_MAX_,
 };
 

@@ -1,49 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What a forked box sees: the root of its zygote's box, which cannot be changed from here, with
- * everything that could be written to without leaving the box mounted anew over it: /proc,
- * terminals, shared memory, and each tmpfs of the plan with what the plan shows below it.
- */
+/* What a forked box sees: the root of its zygote's box, with what must be its own (renew.c). */
 #include <fcntl.h>
-#include <linux/mount.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "box/child.h"
-
-static bool lies_below(const char *path, const char *directory)
-{
-        size_t n = strlen(directory);
-
-        return strncmp(path, directory, n) == 0 && path[n] == '/';
-}
-
-/* Is a tmpfs the last of the file systems in which this step lies? Else it is a tree, or the root.
- */
-static bool lies_in_tmpfs(const struct plan *plan, size_t index)
-{
-        const struct plan_step *last = NULL;
-
-        for (size_t i = 0; i < index; i++) {
-                const struct plan_step *step = &plan->steps[i];
-
-                if ((step->kind == PLAN_TMPFS || step->kind == PLAN_TREE) &&
-                    lies_below(plan->steps[index].target, step->target) &&
-                    (!last || strlen(step->target) >= strlen(last->target)))
-                        last = step;
-        }
-        return last && last->kind == PLAN_TMPFS;
-}
-
-/* Has it to be made again? Not what comes along with a copied tree, and what is hidden in a tmpfs
- * is not there. */
-static bool is_renewed(const struct plan *plan, size_t index)
-{
-        if (plan->steps[index].kind == PLAN_TMPFS)
-                return true;
-        return plan->steps[index].kind != PLAN_HIDE && lies_in_tmpfs(plan, index);
-}
 
 static int write_id(struct child *child, const char *file, const char *text)
 {
@@ -72,23 +34,6 @@ static int map_ids(struct child *child)
         return r < 0 ? r : box_become_identity(child);
 }
 
-static int renew(struct child *child)
-{
-        const struct plan *plan = child->plan;
-        int r = 0;
-
-        for (size_t i = 0; r == 0 && i < plan->n_steps; i++) {
-                if (plan->steps[i].kind != PLAN_TREE || !is_renewed(plan, i))
-                        continue;
-                child->trees[i] = root_copy_tree(child, AT_FDCWD, plan->steps[i].target);
-                r = MIN(child->trees[i], 0);
-        }
-        for (size_t i = 0; r == 0 && i < plan->n_steps; i++)
-                if (is_renewed(plan, i))
-                        r = root_add_step(child, i);
-        return r;
-}
-
 int box_enter_view(struct child *child)
 {
         struct stat st;
@@ -100,16 +45,8 @@ int box_enter_view(struct child *child)
         r = map_ids(child);
         if (r < 0)
                 return r;
-        child->root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-        if (child->root < 0 || stat("/", &st) < 0)
+        if (stat("/", &st) < 0)
                 return step_failed(child, "open the root", NULL, errno);
         child->page->root_device = st.st_dev;
-        r = renew(child);
-        if (r == 0)
-                r = box_refill_dev(child);
-        if (r == 0)
-                r = box_mount_proc(child);
-        child->parent.fd = base_close(child->parent.fd);
-        child->root = base_close(child->root);
-        return r;
+        return box_enter_copy(child);
 }

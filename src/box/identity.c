@@ -23,7 +23,8 @@ static int offer_to_oom_killer(struct child *child)
 
 int box_open_host_proc(struct child *child)
 {
-        child->host_proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (child->host_proc < 0) /* else a mould has it */
+                child->host_proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (child->host_proc < 0)
                 return step_failed(child, "open", "/proc", errno);
         if (child->plan->caged)

@@ -2,7 +2,6 @@
 #include "box/lend.h"
 
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -13,7 +12,7 @@
 #include <sys/syscall.h>
 
 #include "box/fences.h"
-#include "box/mapping.h"
+#include "policy/plan.h"
 
 #define LOOKS_MAX 16 /* at a namespace whose box is dead but whose sockets are not */
 
@@ -67,7 +66,7 @@ static bool is_clean(struct lent *lent, bool used)
 /* ---- Making and finding one ---- */
 
 /* What this process makes from now on must not come to be in a box's network. The pool gets another
- * maker, and a box that is half made ends by itself. */
+ * maker and mould, and a box that is half made ends by itself. */
 static void go_home(struct lender *lender)
 {
         if (setns(lender->home, CLONE_NEWNET) < 0)
@@ -80,8 +79,8 @@ static bool make(struct lender *lender, struct lent *lent)
 
         if (unshare(CLONE_NEWNET) < 0)
                 return false;
-        lent->network = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-        lent->sockets = open("/proc/self/net/sockstat", O_RDONLY | O_CLOEXEC);
+        lent->network = openat(lender->proc, "self/ns/net", O_RDONLY | O_CLOEXEC);
+        lent->sockets = openat(lender->proc, "self/net/sockstat", O_RDONLY | O_CLOEXEC);
         made = lent->network >= 0 && lent->sockets >= 0 && counts_sockets(lent->sockets);
         go_home(lender);
         if (!made)
@@ -109,56 +108,33 @@ static struct lent *find(struct lender *lender)
         return NULL;
 }
 
-/* ---- The maker's part ---- */
-
-/* Of all the capabilities that come with a user namespace, keep the one that is needed: others open
- * files that are closed to their owner. */
-static bool keep_administration(void)
-{
-        struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-        struct __user_cap_data_struct sets[2] = { 0 };
-
-        sets[0].effective = sets[0].permitted = 1U << CAP_SYS_ADMIN;
-        return syscall(SYS_capset, &header, sets) == 0;
-}
-
-/* A user namespace in which this process is who it was, and may make and leave net namespaces. It
- * could not come back to the host's, so it takes an empty one as its home. */
-static bool take_privilege(void)
-{
-        uid_t uid = geteuid();
-        gid_t gid = getegid();
-
-        if (uid == 0 || unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0)
-                return false;
-        if (mapping_write(getpid(), true, uid, uid, gid, gid) < 0 || !keep_administration())
-                _exit(1); /* it is nobody now; the pool gets another maker */
-        return true;
-}
+/* ---- The mould's part ---- */
 
 static bool open_home(struct lender *lender)
 {
-        base_close(lender->home);
-        lender->home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+        lender->home = openat(lender->proc, "self/ns/net", O_RDONLY | O_CLOEXEC);
         return lender->home >= 0;
 }
 
-bool lender_open(struct lender *lender)
+bool lender_is_wanted(const cbx_policy *policy)
 {
-        const enum fence needed[] = { FENCE_NET, FENCE_PID, FENCE_SYSCALLS, FENCE_DESCRIPTORS };
+        const enum fence needed[] = { FENCE_NET, FENCE_ROOT, FENCE_PID, FENCE_SYSCALLS,
+                                      FENCE_DESCRIPTORS };
 
-        *lender = (struct lender){ .home = -1 };
-        for (size_t i = 0; i < LENT_MAX; i++)
-                lender->lent[i] = (struct lent){ -1, -1, -1, 0 };
         for (size_t i = 0; i < ARRAY_SIZE(needed); i++)
                 if (!box_fence(needed[i]))
                         return false;
+        return policy->network == POLICY_NETWORK_NONE && !plan_is_caged(policy);
+}
+
+void lender_open(struct lender *lender, int proc)
+{
+        *lender = (struct lender){ .proc = proc, .home = -1 };
+        for (size_t i = 0; i < LENT_MAX; i++)
+                lender->lent[i] = (struct lent){ -1, -1, -1, 0 };
         lender->used = mmap(NULL, LENT_MAX * sizeof(*lender->used), PROT_READ | PROT_WRITE,
                             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-        if (lender->used == MAP_FAILED)
-                return false;
-        lender->able = true;
-        return true;
+        lender->able = lender->used != MAP_FAILED;
 }
 
 void lender_refill(struct lender *lender)
@@ -171,11 +147,7 @@ void lender_refill(struct lender *lender)
         if (!lender->able || !lender->wanted || !empty)
                 return;
         lender->wanted = false;
-        if (lender->home >= 0)
-                lender->able = make(lender, empty);
-        else
-                lender->able = (open_home(lender) && make(lender, empty)) ||
-                               (take_privilege() && open_home(lender) && make(lender, empty));
+        lender->able = (lender->home >= 0 || open_home(lender)) && make(lender, empty);
 }
 
 _Atomic bool *lender_enter(struct lender *lender)

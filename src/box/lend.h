@@ -4,7 +4,7 @@
  * it down again takes the kernel a fifth of what a whole box takes, and an empty one is as good as
  * new.
  *
- *   - It belongs to the maker's user namespace, not to the box's: nobody in the box has a
+ *   - It belongs to the mould's user namespace, not to the box's: nobody in the box has a
  * capability over it, not even before the capabilities are dropped. Its loopback is down and stays
  * so.
  *   - It is lent again only when nothing can be left in it: its box's init is dead, and with it
@@ -24,6 +24,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "policy/policy.h"
+
 #define LENT_MAX 32
 
 struct lent {
@@ -34,6 +36,7 @@ struct lent {
 };
 
 struct lender {
+        int proc; /* that shows this process */
         int home; /* the net namespace of this process; -1: not known yet */
         bool able;
         bool wanted; /* there was none for the last box */
@@ -42,9 +45,12 @@ struct lender {
         _Atomic bool *used; /* one for each, shared with the boxes; noted by their inits */
 };
 
-/* Returns whether this process may lend. Its boxes can then have no network but these or their own:
- * a process without privileges leaves the host's for it. */
-bool lender_open(struct lender *lender);
+/* May boxes of this policy be lent a network? */
+bool lender_is_wanted(const cbx_policy *policy);
+
+/* In a mould, whose boxes can then have no network but these or their own: run by a user it has
+ * left the host's. `proc` is a /proc that shows it. */
+void lender_open(struct lender *lender, int proc);
 
 /* Make one more where there was none for the last box, which somebody may have waited for. Now is
  * the time for it. */

@@ -17,35 +17,35 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-static int write_process_file(pid_t pid, const char *name, const char *text)
+static int write_process_file(int proc, pid_t pid, const char *name, const char *text)
 {
         char path[64];
         _cleanup_fd_ int fd = -1;
 
-        snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
-        fd = open(path, O_WRONLY | O_CLOEXEC);
+        snprintf(path, sizeof(path), "%s%d/%s", proc < 0 ? "/proc/" : "", pid, name);
+        fd = openat(proc, path, O_WRONLY | O_CLOEXEC);
         if (fd < 0)
                 return -errno;
         return fd_write_all(fd, text, strlen(text));
 }
 
-int mapping_write(pid_t pid, bool deny_groups, uid_t inside_uid, uid_t uid, gid_t inside_gid,
-                  gid_t gid)
+int mapping_write(int proc, pid_t pid, bool deny_groups, uid_t inside_uid, uid_t uid,
+                  gid_t inside_gid, gid_t gid)
 {
         char text[64];
         int r;
 
         if (deny_groups) {
-                r = write_process_file(pid, "setgroups", "deny");
+                r = write_process_file(proc, pid, "setgroups", "deny");
                 if (r < 0 && r != -ENOENT)
                         return r;
         }
         snprintf(text, sizeof(text), "%u %u 1\n", inside_uid, uid);
-        r = write_process_file(pid, "uid_map", text);
+        r = write_process_file(proc, pid, "uid_map", text);
         if (r < 0)
                 return r;
         snprintf(text, sizeof(text), "%u %u 1\n", inside_gid, gid);
-        return write_process_file(pid, "gid_map", text);
+        return write_process_file(proc, pid, "gid_map", text);
 }
 
 /* A user namespace that maps `owner` to the box, held by nothing but the descriptor. */
@@ -71,7 +71,7 @@ int mapping_open(uid_t owner_uid, gid_t owner_gid, uid_t box_uid, gid_t box_gid)
                         syscall(SYS_pause);
                 syscall(SYS_exit_group, 0);
         }
-        r = mapping_write(pid, false, owner_uid, box_uid, owner_gid, box_gid);
+        r = mapping_write(-1, pid, false, owner_uid, box_uid, owner_gid, box_gid);
         if (r == 0) {
                 snprintf(path, sizeof(path), "/proc/%d/ns/user", pid);
                 fd = open(path, O_RDONLY | O_CLOEXEC);

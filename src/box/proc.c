@@ -6,9 +6,11 @@
  */
 #include <fcntl.h>
 #include <linux/mount.h>
+#include <linux/sched.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include "box/child.h"
 
@@ -162,10 +164,11 @@ int box_mount_proc(struct child *child)
 
 /*
  * The kernel gives a user namespace a /proc only where it sees a whole one already, and the box's
- * own is neither whole nor writable. So another is left for the boxes that will be forked, with
- * nothing mounted over any part of it, but in a directory that is covered: no path leads there.
+ * own is neither whole nor writable. So another is left for the boxes that begin with a copy of
+ * this root, with nothing mounted over any part of it, but in a directory that is covered: no path
+ * leads there.
  */
-int box_leave_proc(struct child *child)
+static int leave_proc(struct child *child, const char *path, const char *covered)
 {
         _cleanup_fd_ int proc = box_new_proc(child), cover = -1;
         struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY };
@@ -174,11 +177,11 @@ int box_leave_proc(struct child *child)
 
         if (proc < 0)
                 return proc;
-        r = root_make(child, "/run/.forks/proc", true, &place);
+        r = root_make(child, path, true, &place);
         if (r == 0)
                 r = root_attach(child, proc, &place);
         if (r == 0)
-                r = root_find(child, "/run/.forks", &place);
+                r = root_find(child, covered, &place);
         if (r < 0)
                 return r;
         cover = root_new_tmpfs(child, 4096, "0");
@@ -187,4 +190,31 @@ int box_leave_proc(struct child *child)
         if (syscall(SYS_mount_setattr, cover, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
                 return step_failed(child, "cover /proc", NULL, errno);
         return root_attach(child, cover, &place);
+}
+
+int box_leave_proc(struct child *child)
+{
+        return leave_proc(child, "/run/.forks/proc", "/run/.forks");
+}
+
+/* That of a mould is of a pid namespace in which nobody lives any more. */
+int box_leave_dead_proc(struct child *child)
+{
+        struct clone_args args = { .flags = CLONE_NEWPID }; /* without a signal: not reaped */
+        pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args)), r;
+        int status = 0;
+
+        if (pid < 0)
+                return step_failed(child, "make a pid namespace", NULL, errno);
+        if (pid == 0) {
+                r = leave_proc(child, "/proc/whole", "/proc");
+                syscall(SYS_exit_group, r < 0);
+        }
+        do
+                r = (pid_t)syscall(SYS_wait4, pid, &status, __WALL, NULL);
+        while (r < 0 && errno == EINTR);
+        if (r == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0)
+                return 0;
+        step_failed(child, "make a /proc", NULL, ECHILD); /* unless it has said more itself */
+        return -child->page->failure.error;
 }

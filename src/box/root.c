@@ -5,20 +5,23 @@
  *
  * Nothing is ever created on the host: a mount point that is missing is made only in a file
  * system that this box mounted itself.
+ *
+ * A mould does all this once for many boxes. Each of them begins with a copy of its mounts, which
+ * the kernel lets the box cover but not take away; and covers what must be its own (renew.c). In
+ * the mould these places are empty and read-only.
  */
 #include <fcntl.h>
 #include <linux/mount.h>
 #include <linux/openat2.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "box/child.h"
 
-#define STAGE "proc" /* covered by /proc in the end: things to bind elsewhere are made here */
-
-static int open_beneath(int root, const char *path, uint64_t flags)
+int root_open(int root, const char *path, uint64_t flags)
 {
         struct open_how how = {
                 .flags = flags | O_CLOEXEC,
@@ -28,22 +31,24 @@ static int open_beneath(int root, const char *path, uint64_t flags)
         return (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
 }
 
-/* Did this box mount the file system that `fd` lies on? Everything that it mounts itself is a
- * tmpfs owned by the box's user namespace, marked by being listed here. */
-#define OWN_MAX 64
+/* Everything that a box or its mould mounts itself is a tmpfs, marked by being listed here. */
+#define OWN_MAX 128
 static dev_t own_devices[OWN_MAX];
 static unsigned n_own_devices;
+
+bool root_is_own(dev_t device)
+{
+        for (unsigned i = 0; i < n_own_devices; i++)
+                if (own_devices[i] == device)
+                        return true;
+        return false;
+}
 
 static bool is_own(int fd)
 {
         struct stat st;
 
-        if (fstat(fd, &st) < 0)
-                return false;
-        for (unsigned i = 0; i < n_own_devices; i++)
-                if (own_devices[i] == st.st_dev)
-                        return true;
-        return false;
+        return fstat(fd, &st) == 0 && root_is_own(st.st_dev);
 }
 
 static const char *number(char room[24], uint64_t value)
@@ -91,7 +96,7 @@ static int make_name(struct child *child, int parent, const char *name, bool dir
 /* Go down from the new root along the first `length` bytes of `path`, making what is missing. */
 static int open_parent(struct child *child, const char *path, size_t length)
 {
-        int parent = open_beneath(child->root, ".", O_PATH | O_DIRECTORY);
+        int parent = root_open(child->root, ".", O_PATH | O_DIRECTORY);
         const char *end = path + length;
         char name[256];
 
@@ -109,10 +114,10 @@ static int open_parent(struct child *child, const char *path, size_t length)
                                            ENAMETOOLONG);
                 memcpy(name, path, n);
                 name[n] = '\0';
-                next = open_beneath(parent, name, O_PATH | O_DIRECTORY);
+                next = root_open(parent, name, O_PATH | O_DIRECTORY);
                 if (next < 0 && errno == ENOENT && is_own(parent) &&
                     make_name(child, parent, name, true, path) == 0)
-                        next = open_beneath(parent, name, O_PATH | O_DIRECTORY);
+                        next = root_open(parent, name, O_PATH | O_DIRECTORY);
                 if (next < 0)
                         next = step_failed(child,
                                            errno == ENOENT ? "make a mount point"
@@ -217,9 +222,11 @@ static int add_tree(struct child *child, size_t index)
         tree = TAKE_FD(child->trees[index]);
         if (!step->writable && box_fence(FENCE_READONLY))
                 attr.attr_set |= MOUNT_ATTR_RDONLY;
-        /* What is shown in a zygote's box is restricted already, each part of it in its own way. */
-        if (!child->forked && syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH | AT_RECURSIVE,
-                                      &attr, sizeof(attr)) < 0)
+        /* What is copied from a mould or a zygote's box is restricted already, each part of it in
+         * its own way. */
+        if (!child->forked && !child->cast &&
+            syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr,
+                    sizeof(attr)) < 0)
                 return step_failed(child, "restrict the mounts of", step->source, errno);
         r = root_make(child, step->target, step->directory, &place);
         return r < 0 ? r : root_attach(child, tree, &place);
@@ -250,6 +257,18 @@ static int add_link(struct child *child, const struct plan_step *step)
         return 0;
 }
 
+/* Whoever owns a file that nobody else has open may take a lease on it, even where it cannot be
+ * written, and let others wait who open it. So a file that several boxes will see is kept open: as
+ * a mapping, which their inits inherit. */
+static int keep_open(struct child *child, const struct place *place, const char *path)
+{
+        _cleanup_fd_ int fd = openat(place->parent, place->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+        if (fd < 0 || syscall(SYS_mmap, NULL, 1UL, PROT_NONE, MAP_PRIVATE, fd, 0UL) == -1)
+                return step_failed(child, "keep a file open", path, errno);
+        return 0;
+}
+
 static int add_file(struct child *child, const struct plan_step *step)
 {
         _cleanup_fd_ int fd = -1;
@@ -264,80 +283,7 @@ static int add_file(struct child *child, const struct plan_step *step)
                     0444);
         if (fd < 0 || fd_write_all(fd, step->text, strlen(step->text)) < 0)
                 return step_failed(child, "make a file", step->target, errno);
-        return 0;
-}
-
-/* The place in the stage of what hides step number `index`. */
-static const char *hide_name(size_t index, char room[32])
-{
-        text_copy(room, 32, STAGE "/hide-");
-        text_number(room + strlen(room), index);
-        return room;
-}
-
-/* Cover a path with something empty. What a deeper rule shows again gets its mount point inside,
- * so each hidden directory has one of its own; seal_hidden closes them in the end. */
-static int add_hide(struct child *child, const struct plan_step *step, size_t index)
-{
-        _cleanup_fd_ int tree = -1;
-        struct place place, made;
-        struct stat st;
-        char name[32];
-        int r;
-
-        r = root_make(child, hide_name(index, name), step->directory, &made);
-        if (r < 0)
-                return r;
-        tree = (int)syscall(SYS_open_tree, made.parent, made.name,
-                            OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-        if (tree < 0)
-                return step_failed(child, "hide", step->target, errno);
-        child->parent.fd = base_close(child->parent.fd); /* its path was on this stack */
-        r = root_find(child, step->target, &place);
-        if (r < 0)
-                return r;
-        if (fstatat(place.parent, place.name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-                return errno == ENOENT ? 0 : step_failed(child, "hide", step->target, errno);
-        return root_attach(child, tree, &place);
-}
-
-/* Does a later step show something below step number `index`? */
-static bool shows_below(const struct child *child, size_t index)
-{
-        const char *target = child->plan->steps[index].target;
-        size_t n = strlen(target);
-
-        for (size_t i = index + 1; i < child->plan->n_steps; i++)
-                if (strncmp(child->plan->steps[i].target, target, n) == 0 &&
-                    child->plan->steps[i].target[n] == '/')
-                        return true;
-        return false;
-}
-
-/* Once every deeper rule has its place, what hides becomes unreadable and read-only. */
-static int seal_hidden(struct child *child)
-{
-        struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY };
-        char name[32];
-
-        for (size_t i = 0; i < child->plan->n_steps; i++) {
-                const struct plan_step *step = &child->plan->steps[i];
-                _cleanup_fd_ int fd = -1;
-
-                if (step->kind != PLAN_HIDE)
-                        continue;
-                if (fchmodat(child->root, hide_name(i, name), shows_below(child, i) ? 0111 : 0, 0) <
-                    0) {
-                        if (errno == ENOENT)
-                                continue; /* it was not shown in the first place */
-                        return step_failed(child, "seal what hides", step->target, errno);
-                }
-                fd = open_beneath(child->root, step->target, O_PATH);
-                if (fd < 0 ||
-                    syscall(SYS_mount_setattr, fd, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
-                        return step_failed(child, "seal what hides", step->target, errno);
-        }
-        return 0;
+        return child->shared ? keep_open(child, &place, step->target) : 0;
 }
 
 int root_add_step(struct child *child, size_t index)
@@ -357,7 +303,7 @@ int root_add_step(struct child *child, size_t index)
         case PLAN_TMPFS:
                 return root_mount_tmpfs(child, step->target, step->size);
         case PLAN_HIDE:
-                return add_hide(child, step, index);
+                return box_hide(child, index);
         }
         return 0;
 }
@@ -375,8 +321,6 @@ static int leave_host(struct child *child)
                 return step_failed(child, "enter the new root", NULL, errno);
         if (syscall(SYS_mount_setattr, child->root, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
                 return step_failed(child, "make the root read-only", NULL, errno);
-        child->root = base_close(child->root);
-        child->page->root_device = own_devices[0];
         return 0;
 }
 
@@ -387,6 +331,8 @@ int box_copy_mounts(struct child *child)
         struct mount_attr private = { .propagation = MS_PRIVATE };
         int r = 0;
 
+        if (child->cast)
+                return 0;
         if (syscall(SYS_mount_setattr, AT_FDCWD, "/", AT_RECURSIVE, &private, sizeof(private)) < 0)
                 return step_failed(child, "make the mounts private", NULL, errno);
         for (size_t i = 0; r == 0 && i < child->plan->n_steps; i++) {
@@ -400,12 +346,11 @@ int box_copy_mounts(struct child *child)
         return r == 0 ? box_copy_devices(child) : r;
 }
 
-int box_enter_root(struct child *child)
+/* Build what all boxes of the plan have in common. */
+static int build(struct child *child)
 {
         int r = 0;
 
-        if (!box_fence(FENCE_ROOT))
-                return box_mount_proc(child);
         child->root = root_new_tmpfs(child, 4 * MIB, "0755");
         if (child->root < 0)
                 return child->root;
@@ -415,12 +360,69 @@ int box_enter_root(struct child *child)
                 r = root_add_step(child, i);
         if (r == 0)
                 r = box_fill_dev(child);
+        return r == 0 ? box_seal_hidden(child) : r;
+}
+
+/* What the mould has in the place of each box's own holds mount points and nothing else. */
+static int seal_mould(struct child *child)
+{
+        struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY };
+
+        for (size_t i = 0; i < child->plan->n_steps; i++) {
+                const struct plan_step *step = &child->plan->steps[i];
+                _cleanup_fd_ int fd = -1;
+
+                if (step->kind != PLAN_TMPFS || !box_fence(FENCE_MOULD))
+                        continue;
+                fd = root_open(child->root, step->target, O_PATH);
+                if (fd < 0)
+                        return step_failed(child, "seal the mould", step->target, errno);
+                /* Where a tree of the host covers the whole of it, nobody gets there. */
+                if (is_own(fd) &&
+                    syscall(SYS_mount_setattr, fd, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
+                        return step_failed(child, "seal the mould", step->target, errno);
+        }
+        return 0;
+}
+
+int box_build_mould(struct child *child)
+{
+        int r = box_copy_mounts(child);
+
         if (r == 0)
-                r = seal_hidden(child);
+                r = build(child);
+        if (r == 0)
+                r = seal_mould(child);
+        if (r == 0)
+                r = box_leave_dead_proc(child);
+        child->parent.fd = base_close(child->parent.fd);
+        if (r == 0)
+                r = leave_host(child);
+        child->root = base_close(child->root);
+        return r;
+}
+
+int box_enter_root(struct child *child)
+{
+        int r;
+
+        if (!box_fence(FENCE_ROOT))
+                return box_mount_proc(child);
+        if (child->cast) {
+                child->page->root_device = own_devices[0]; /* that of the mould's */
+                return box_enter_copy(child);
+        }
+        r = build(child);
+        if (r == 0)
+                r = box_refill_dev(child);
         if (r == 0)
                 r = box_mount_proc(child);
         if (r == 0 && child->zygote)
                 r = box_leave_proc(child);
         child->parent.fd = base_close(child->parent.fd);
-        return r == 0 ? leave_host(child) : r;
+        if (r == 0)
+                r = leave_host(child);
+        child->root = base_close(child->root);
+        child->page->root_device = own_devices[0];
+        return r;
 }

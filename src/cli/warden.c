@@ -9,6 +9,7 @@
 #include <sys/un.h>
 
 #include "box/descriptor.h"
+#include "box/fences.h"
 #include "cli/cli.h"
 #include "warden/server.h"
 
@@ -78,6 +79,11 @@ static int parse(int argc, char **argv, struct settings *settings)
                         /* How the library starts one: a socket that is there already. */
                         r = read_number(argv[i], value, 3, &number);
                         server->connection = (int)number;
+#ifdef BOX_UNFENCED
+                } else if (strcmp(argv[i], "--without") == 0 && value) {
+                        r = box_fence_leave_out(value) < 0 ? cli_fail("no such fence: %s", value)
+                                                           : 0;
+#endif
                 } else {
                         r = cli_fail("there is no option \"%s\" (see callbox warden --help)",
                                      argv[i]);

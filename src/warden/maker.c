@@ -3,6 +3,7 @@
 #include "warden/maker.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -14,7 +15,9 @@
 #include "box/descriptor.h"
 #include "box/lend.h"
 #include "box/scratch.h"
+#include "warden/birth.h"
 #include "warden/fork_plan.h"
+#include "warden/mould.h"
 
 /* ---- A maker ---- */
 
@@ -24,7 +27,11 @@ struct maker {
         cbx_policy *policy;
         struct plan_options options;
         struct plan *plan;
-        struct lender lender;
+        int mould;  /* its socket; -1: none yet */
+        int mounts; /* tells when the host's mounts change; -1: nothing does, and there is no mould
+                     */
+        bool begun;
+        bool done;
 };
 
 static void pack_plan(struct pack *pack, const struct plan *plan)
@@ -75,65 +82,78 @@ static bool make_plan(struct maker *maker)
         return wire_send_packed(maker->socket, WIRE_PLAN, &pack, NULL, 0, 0) == 0 && maker->plan;
 }
 
-static int make_box(struct maker *maker, int cgroup, bool zygote, struct box *box, int *ret_page,
-                    cbx_error *error)
-{
-        struct box_ends ends = BOX_ENDS_INIT;
-        _cleanup_fd_ int page = memfd_create("callbox", MFD_CLOEXEC);
-        pid_t pid;
-        int r;
-
-        if (page < 0 || ftruncate(page, sizeof(struct box_page)) < 0)
-                return error_set(error, -errno, "", "cannot make the page of a box: %s",
-                                 strerror(errno));
-        ends.warden = maker->warden;
-        ends.cgroup = cgroup;
-        ends.unhurried = true;
-        ends.zygote = zygote && !maker->plan->caged;
-        r = box_open(box, maker->plan, page, &ends, error);
-        if (r == 0) {
-                if (maker->plan->lends && !zygote) /* nobody would see what is left in it */
-                        ends.used = lender_enter(&maker->lender);
-                r = box_make(maker->plan, &ends, &pid, &box->pidfd, error);
-                lender_leave(&maker->lender, r == 0 ? pid : -1);
-        }
-        base_close(ends.control);
-        base_close(ends.start);
-        *ret_page = TAKE_FD(page);
-        return r;
-}
-
-static bool serve(struct maker *maker, const struct wire_message *order)
+static bool refuse(struct maker *maker, const cbx_error *error)
 {
         _cleanup_pack_ struct pack pack = PACK_INIT;
+
+        wire_pack_error(&pack, error);
+        return wire_send_packed(maker->socket, WIRE_BOX, &pack, NULL, 0, 0) == 0;
+}
+
+/* The first box is made directly: there may be no other, and somebody may wait for it. Others will
+ * be forked from that of a zygote, which is not what a mould has; and what has lost its control
+ * group on the way is refused here. */
+static bool is_direct(const struct maker *maker, const struct wire_message *order)
+{
+        return !maker->begun || order->length > 0 || order->lost || maker->mounts < 0 ||
+               !box_can_cast(maker->plan);
+}
+
+static int make_directly(struct maker *maker, const struct wire_message *order)
+{
+        struct birth birth = {
+                .plan = maker->plan, .socket = maker->socket, .warden = maker->warden, .mould = -1
+        };
+
+        maker->begun = true;
+        return birth_serve(&birth, order);
+}
+
+/* Have a box made, from a mould that shows the host as it is now. */
+static void serve(struct maker *maker, const struct wire_message *order)
+{
         cbx_error error = CBX_ERROR_INIT;
-        struct box box = BOX_INIT;
-        _cleanup_fd_ int page = -1;
         int r;
 
-        /* What a path led to when the plan was made may have been replaced since. */
-        if (!plan_is_current(maker->plan) && !make_plan(maker))
-                return false;
-        if (order->lost) /* never outside the group that was made for it */
-                r = error_set(&error, -EMFILE, "cgroup", "a maker has no descriptors left");
-        else
-                r = make_box(maker, order->fds[0], order->length > 0, &box, &page, &error);
-        if (r < 0) {
-                wire_pack_error(&pack, &error);
-                r = wire_send_packed(maker->socket, WIRE_BOX, &pack, NULL, 0, 0);
-                box_kill(&box);
-        } else {
-                r = wire_send(maker->socket, WIRE_BOX, NULL, 0,
-                              (int[]){ [MAKER_PIDFD] = box.pidfd,
-                                       [MAKER_CONTROL] = box.control,
-                                       [MAKER_START] = box.start,
-                                       [MAKER_PAGE] = page },
-                              4, 0);
-        }
-        box_free(&box);
-        if (r == 0 && maker->plan->lends)
-                lender_refill(&maker->lender);
-        return r == 0;
+        do {
+                /* What a path led to when the plan was made may have been replaced since. */
+                if (!plan_is_current(maker->plan)) {
+                        maker->mould = base_close(maker->mould);
+                        if (!make_plan(maker)) {
+                                maker->done = true;
+                                return;
+                        }
+                }
+                if (is_direct(maker, order)) {
+                        maker->done = make_directly(maker, order) < 0;
+                        return;
+                }
+                if (maker->mould < 0 && mould_open(maker->plan, maker->socket, maker->warden,
+                                                   &maker->mould, &error) < 0) {
+                        maker->done = !refuse(maker, &error);
+                        return;
+                }
+                r = mould_make(maker->mould, order);
+                if (r < 0)
+                        maker->mould = base_close(maker->mould);
+        } while (r == -ESTALE);
+        maker->done = r < 0;
+}
+
+/* Wait for a request. A mould holds on to the host's mounts as they were when it was built, so it
+ * goes as soon as they change; the next box will need a new one. */
+static bool await_request(struct maker *maker)
+{
+        struct pollfd fds[2] = { { .fd = maker->socket, .events = POLLIN },
+                                 { .fd = maker->mounts, .events = POLLPRI } };
+
+        do {
+                if (poll(fds, ARRAY_SIZE(fds), -1) < 0 && errno != EINTR)
+                        return false;
+                if (fds[1].revents & POLLPRI)
+                        maker->mould = base_close(maker->mould);
+        } while (!fds[0].revents);
+        return true;
 }
 
 /* What the policy points into stays with the nursery's message, to which nobody returns. */
@@ -141,24 +161,28 @@ static _Noreturn void maker_main(struct maker *maker, const struct wire_policy *
 {
         static struct wire_room room;
         cbx_error error = CBX_ERROR_INIT;
-        bool on;
 
         (void)prctl(PR_SET_NAME, "callbox-maker");
         (void)sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){ 0 });
+        maker->mounts = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
         maker->options = (struct plan_options){ .explain = policy->explain,
                                                 .directory = policy->directory,
                                                 .environment = policy->environment,
                                                 .zygote = policy->program.forks };
-        on = cbx_policy_parse(policy->text, policy->length, &maker->policy, &error) == 0;
-        if (on)
-                maker->options.lends = maker->policy->network == POLICY_NETWORK_NONE &&
-                                       !plan_is_caged(maker->policy) && lender_open(&maker->lender);
-        on = on && make_plan(maker);
-        while (on) {
+        maker->done = cbx_policy_parse(policy->text, policy->length, &maker->policy, &error) < 0;
+        if (!maker->done) {
+                maker->options.lends = lender_is_wanted(maker->policy);
+                maker->done = !make_plan(maker);
+        }
+        while (!maker->done) {
                 _cleanup_message_ struct wire_message message = WIRE_MESSAGE_INIT;
 
-                on = wire_receive(maker->socket, &room, WIRE_REQUEST_MAX, 0, &message) > 0 &&
-                     message.type == WIRE_MAKE && serve(maker, &message);
+                maker->done =
+                        !await_request(maker) ||
+                        wire_receive(maker->socket, &room, WIRE_REQUEST_MAX, 0, &message) <= 0 ||
+                        message.type != WIRE_MAKE;
+                if (!maker->done)
+                        serve(maker, &message);
         }
         _exit(0);
 }
@@ -204,7 +228,9 @@ static _Noreturn void nursery_main(int socket, int warden, struct cgroup_parent 
                         continue; /* whoever waits for this maker sees its socket end */
                 pid = fork();
                 if (pid == 0) {
-                        struct maker maker = { .socket = message.fds[0], .warden = warden };
+                        struct maker maker = { .socket = message.fds[0],
+                                               .warden = warden,
+                                               .mould = -1 };
 
                         base_close(socket);
                         base_close(cgroup->fd);

@@ -2,14 +2,14 @@
 /*
  * Who makes the boxes of a warden:
  *
- *   warden ──┬─ nursery ──┬─ maker of policy A ──── inits
- *            │            └─ maker of policy B ──── inits
+ *   warden ──┬─ nursery ──┬─ maker of policy A ── mould ── inits
+ *            │            └─ maker of policy B ── mould ── inits
  *            └ holds the boxes: pidfd, sockets, page
  *
  * A maker is forked from the nursery, which was forked from the warden before it had heard
- * anything. So a box's init, which is a copy of its maker, holds one policy and nothing of any
- * call; cloning it costs the same however many boxes the warden watches; and the warden itself
- * never waits for a file system or for a clone.
+ * anything. So a box's init, which is a copy of its maker or its mould (mould.h), holds one policy
+ * and nothing of any call; cloning it costs the same however many boxes the warden watches; and the
+ * warden itself never waits for a file system or for a clone.
  *
  * Nursery and makers end when their socket does: with the warden, or when it drops a policy. A box
  * ends with the warden, not with its maker.

@@ -287,7 +287,7 @@ static int attach(struct injector *injector, pid_t warden)
 
         for (size_t i = 0; i < n; i++) {
                 if (tree[i].role != HOST_WARDEN && tree[i].role != HOST_NURSERY &&
-                    tree[i].role != HOST_MAKER)
+                    tree[i].role != HOST_MAKER && tree[i].role != HOST_MOULD)
                         continue;
                 if (ptrace(PTRACE_SEIZE, tree[i].pid, NULL, OPTIONS) < 0 ||
                     ptrace(PTRACE_INTERRUPT, tree[i].pid, NULL, NULL) < 0)

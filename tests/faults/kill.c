@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kill -9 at random moments: of the warden, its nursery, a maker, a box's init, a process inside
- * it, or the agent whose calls they are.
+ * kill -9 at random moments: of the warden, its nursery, a maker, its mould, a box's init, a
+ * process inside it, or the agent whose calls they are.
  *
  *     kill WORKER ROUNDS [SEED]
  *
@@ -34,10 +34,10 @@
 #define TREE_MAX 1024
 #define SHARED_EVERY 7
 
-enum victim { NOBODY, AGENT, WARDEN, NURSERY, MAKER, INIT, INSIDE, VICTIMS_ };
+enum victim { NOBODY, AGENT, WARDEN, NURSERY, MAKER, MOULD, INIT, INSIDE, VICTIMS_ };
 
 static const char *const victim_names[VICTIMS_] = {
-        "nobody", "agent", "warden", "nursery", "maker", "init", "a process in a box"
+        "nobody", "agent", "warden", "nursery", "maker", "mould", "init", "a process in a box"
 };
 
 /* What a death may do to the calls under way, and to how many of them. */
@@ -50,6 +50,7 @@ static const struct {
         [NURSERY] = { 1U << CBX_INTERNAL, 4 * AT_ONCE, true },
         /* Calls wait for another maker, unless it had not made a single box. */
         [MAKER] = { 1U << CBX_SETUP, AT_ONCE, false },
+        [MOULD] = { 1U << CBX_SETUP, AT_ONCE, false },
         [INIT] = { 1U << CBX_INTERNAL | 1U << CBX_SETUP, 1, false },
         [INSIDE] = { 1U << CBX_SIGNALED | 1U << CBX_SETUP, 1, false },
 };
@@ -244,11 +245,10 @@ static bool kill_and_wait(pid_t pid)
 /* End one process of that role, if there is one now. */
 static bool strike(struct round *round, pid_t warden, pid_t agent)
 {
-        static const enum host_role roles[VICTIMS_] = { [WARDEN] = HOST_WARDEN,
-                                                        [NURSERY] = HOST_NURSERY,
-                                                        [MAKER] = HOST_MAKER,
-                                                        [INIT] = HOST_INIT,
-                                                        [INSIDE] = HOST_INSIDE };
+        static const enum host_role roles[VICTIMS_] = {
+                [WARDEN] = HOST_WARDEN, [NURSERY] = HOST_NURSERY, [MAKER] = HOST_MAKER,
+                [MOULD] = HOST_MOULD,   [INIT] = HOST_INIT,       [INSIDE] = HOST_INSIDE
+        };
         static struct host_process tree[TREE_MAX];
         size_t n, n_found = 0;
         pid_t found[TREE_MAX];

@@ -29,6 +29,7 @@
 #define SLACK_DESCRIPTORS 8
 
 #define ROLE(role) (1U << (role))
+#define MAKERS (ROLE(HOST_NURSERY) | ROLE(HOST_MAKER) | ROLE(HOST_MOULD))
 
 static const struct scenario {
         const char *name;
@@ -39,15 +40,11 @@ static const struct scenario {
 } scenarios[] = {
         { "descriptors of the warden", RLIMIT_NOFILE, ROLE(HOST_WARDEN), true, 6 },
         { "no descriptor for the warden", RLIMIT_NOFILE, ROLE(HOST_WARDEN), false, 0 },
-        { "descriptors of the makers", RLIMIT_NOFILE, ROLE(HOST_NURSERY) | ROLE(HOST_MAKER), false,
-          9 },
-        { "processes", RLIMIT_NPROC, ROLE(HOST_WARDEN) | ROLE(HOST_NURSERY) | ROLE(HOST_MAKER),
-          false, 1 },
+        { "descriptors of the makers", RLIMIT_NOFILE, MAKERS, false, 9 },
+        { "processes", RLIMIT_NPROC, ROLE(HOST_WARDEN) | MAKERS, false, 1 },
         { "memory of the warden", RLIMIT_AS, ROLE(HOST_WARDEN), false, 1U << 20 },
-        { "memory of the makers", RLIMIT_AS, ROLE(HOST_NURSERY) | ROLE(HOST_MAKER), false,
-          1U << 20 },
-        { "room in files", RLIMIT_FSIZE, ROLE(HOST_WARDEN) | ROLE(HOST_NURSERY) | ROLE(HOST_MAKER),
-          false, 0 },
+        { "memory of the makers", RLIMIT_AS, MAKERS, false, 1U << 20 },
+        { "room in files", RLIMIT_FSIZE, ROLE(HOST_WARDEN) | MAKERS, false, 0 },
 };
 
 struct starve {

@@ -61,12 +61,17 @@ static enum host_role role_below(const struct host_process *parent,
                                  const struct host_process *process)
 {
         switch (parent->role) {
-        case HOST_WARDEN: /* the nursery, named or not yet; or an init that lost its maker, which
-                           * has that one's name */
-                return strcmp(process->name, "callbox-maker") == 0 ? HOST_INIT : HOST_NURSERY;
+        case HOST_WARDEN: /* the nursery, named or not yet; or an init that lost its maker or its
+                           * mould, which has that one's name */
+                return strcmp(process->name, "callbox-maker") == 0 ||
+                                       strcmp(process->name, "callbox-mould") == 0
+                               ? HOST_INIT
+                               : HOST_NURSERY;
         case HOST_NURSERY:
                 return HOST_MAKER;
-        case HOST_MAKER:
+        case HOST_MAKER: /* it makes boxes itself, named as it is, before it has a mould */
+                return strcmp(process->name, "callbox-mould") == 0 ? HOST_MOULD : HOST_INIT;
+        case HOST_MOULD:
                 return HOST_INIT;
         default:
                 return HOST_INSIDE;
@@ -205,7 +210,8 @@ static void look(pid_t warden, struct host_use *use)
                 use->boxes += tree[i].role == HOST_INIT;
                 if (tree[i].role == HOST_WARDEN)
                         use->warden_kib = memory_of(tree[i].pid, "\nPrivate_Dirty:");
-                if (tree[i].role == HOST_NURSERY || tree[i].role == HOST_MAKER)
+                if (tree[i].role == HOST_NURSERY || tree[i].role == HOST_MAKER ||
+                    tree[i].role == HOST_MOULD)
                         use->others_kib += memory_of(tree[i].pid, "\nPss_Anon:");
                 if (tree[i].role == HOST_WARDEN || tree[i].role == HOST_NURSERY)
                         use->descriptors += descriptors_of(tree[i].pid);

@@ -9,7 +9,15 @@
 #include <sys/types.h>
 
 /* What a process is to a warden. */
-enum host_role { HOST_NONE, HOST_WARDEN, HOST_NURSERY, HOST_MAKER, HOST_INIT, HOST_INSIDE };
+enum host_role {
+        HOST_NONE,
+        HOST_WARDEN,
+        HOST_NURSERY,
+        HOST_MAKER,
+        HOST_MOULD,
+        HOST_INIT,
+        HOST_INSIDE
+};
 
 struct host_process {
         pid_t pid, parent;
@@ -22,7 +30,7 @@ size_t host_tree(pid_t root, struct host_process *found, size_t room);
 
 struct host_use {
         long warden_kib; /* of its own memory */
-        long others_kib; /* of nursery and makers, shared pages by share */
+        long others_kib; /* of nursery, makers and moulds, shared pages by share */
         long client_kib; /* that this process has allocated */
         int descriptors; /* of warden and nursery, without those of boxes that wait */
         int own;         /* descriptors of this process */
