@@ -80,9 +80,13 @@ static int add_common(struct plan *plan, const char *path, enum plan_access acce
         int fd = open(path, O_PATH | O_CLOEXEC);
         struct stat st;
 
-        if (fd < 0 || fstat(fd, &st) < 0) {
-                base_close(fd);
+        if (fd < 0)
                 return 0;
+        if (fstat(fd, &st) < 0) {
+                int r = -errno;
+
+                base_close(fd);
+                return r;
         }
         return add_rule(plan, (struct plan_rule){ .fd = fd,
                                                   .own = true,
@@ -252,7 +256,9 @@ static int add_steps(struct plan *plan, cbx_error *error)
                 r = add_common(plan, "/dev/tty", PLAN_USES);
         if (r == 0) /* Landlock closes what in it belongs to processes outside of the box */
                 r = add_common(plan, "/proc", PLAN_READS);
-        return r < 0 ? error_oom(error) : 0;
+        return r < 0 ? error_set(error, r, "files", "cannot look at what every box has: %s",
+                                 strerror(-r))
+                     : 0;
 }
 
 /* ---- Ids ---- */

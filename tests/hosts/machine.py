@@ -190,7 +190,8 @@ ETC = {
 
 def stage(packages, tree):
     """Lay out the guest's root below `tree`."""
-    listed = sorted(files_of(packages) | {"/etc/alternatives", *[str(p) for p in pathlib.Path("/etc/alternatives").iterdir()]})
+    chosen = [p for p in pathlib.Path("/usr/bin").iterdir() if p.is_symlink() and os.readlink(p).startswith("/etc/alternatives/")]
+    listed = sorted(files_of(packages) | {"/etc/alternatives", *map(str, pathlib.Path("/etc/alternatives").iterdir()), *map(str, chosen)})
     names = "\0".join(name[1:] for name in listed) + "\0"
     pack = subprocess.Popen(["tar", "-c", "-C", "/", "--null", "--no-recursion", "-T", "-", "--ignore-failed-read"],
                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
