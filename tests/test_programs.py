@@ -34,7 +34,8 @@ SKIPS = {name: f"{name} {NOT_EVERYWHERE}" for name in ("node", "java", "go", "ca
 
 def box(*args, user=False, **more):
     more.setdefault("cwd", "/")
-    return harness.callbox(["run", *args], user=user, binary=CALLBOX, **more)
+    slow = ["--timeout", str(30 * harness.SLOW)] if harness.SLOW > 1 else []
+    return harness.callbox(["run", *slow, *args], user=user, binary=CALLBOX, **more)
 
 
 def shell(script, user=False, **more):
