@@ -25,8 +25,10 @@ SCRATCH = harness.Scratch()
 CALLBOX = SCRATCH.install(harness.callbox_path(), "callbox")
 PEOPLE = harness.PEOPLE
 
-# Which kind of box this host gives.
-NAMESPACES = "namespace" in (harness.run("true", binary=CALLBOX, cwd="/").guarantee("tree-kill") or {"by": "namespace"})["by"]
+# Which kind of box this host gives, and with Landlock or without.
+PLAIN = harness.run("true", binary=CALLBOX, cwd="/")
+NAMESPACES = "namespace" in (PLAIN.guarantee("tree-kill") or {"by": "namespace"})["by"]
+LANDLOCK = (PLAIN.guarantee("landlock") or {"enforced": True})["enforced"]
 
 NOT_EVERYWHERE = "is not installed on every host, or not where an ordinary user can read it"
 SKIPS = {name: f"{name} {NOT_EVERYWHERE}" for name in ("node", "java", "go", "cargo", "sqlite3", "gzip", "openssl")}
@@ -78,6 +80,10 @@ NEEDS_NAMESPACES = {
 }
 if not NAMESPACES:
     SKIPS.update({f"{name}, as {who}": "needs namespaces" for name in NEEDS_NAMESPACES for who, _ in PEOPLE})
+# In a workspace a socket bears its whole name only where Landlock holds init to the directory.
+NEEDS_LANDLOCK = {"python3 multiprocessing with a manager"}
+if not LANDLOCK:
+    SKIPS.update({f"{name}, as {who}": "needs Landlock" for name in NEEDS_LANDLOCK for who, _ in PEOPLE})
 
 
 def sh(script):
@@ -275,6 +281,8 @@ def without_namespaces(row, options, user):
 def run_row(row, user):
     if row.needs and not shutil.which(row.needs):
         raise Skip(f"{row.needs} is not installed")
+    if row.name in NEEDS_LANDLOCK and not LANDLOCK:
+        raise Skip("needs Landlock")
     options = list(row.options)
     if not NAMESPACES:
         row, options = without_namespaces(row, options, user)
