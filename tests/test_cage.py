@@ -397,7 +397,7 @@ for number in range(50):
 @for_people("a tree that has too much memory is ended at once", alone=True)
 def crossed(user):
     late = []
-    for _ in range(5):
+    for _ in range(10):
         result = run(user, "/usr/bin/python3", "-c", IN_TURN, "40", "512", options=("--memory", "512M", "--processes", "100"))
         equal(result.reason, "memory", result.brief())
         # Nothing was written: it was ended while the last page was touched.

@@ -7,6 +7,7 @@
 #ifndef BOX_CHILD_H
 #define BOX_CHILD_H
 
+#include <string.h>
 #include <sys/syscall.h>
 
 #include "box/box.h"
@@ -76,6 +77,14 @@ struct entry {
         unsigned char type;
         char name[];
 };
+
+/* Is a path that of a place, or below it? */
+static inline bool lies_in(const char *path, const char *place)
+{
+        size_t n = strlen(place);
+
+        return strncmp(path, place, n) == 0 && (path[n] == '\0' || path[n] == '/');
+}
 
 static inline void text_copy(char *to, size_t room, const char *from)
 {

@@ -31,13 +31,6 @@ struct request {
 
 /* ---- Where it is ---- */
 
-static bool lies_in(const char *text, const char *place)
-{
-        size_t n = strlen(place);
-
-        return strncmp(text, place, n) == 0 && strchr("/", text[n]);
-}
-
 static bool shown(const struct plan *plan, const char *text, bool writable)
 {
         for (size_t i = 0; i < plan->n_steps; i++)

@@ -11,14 +11,6 @@
 
 #include "box/child.h"
 
-/* Is `path` that of `top`, or below it? */
-static bool lies_in(const char *path, const char *top)
-{
-        size_t n = strlen(top);
-
-        return strncmp(path, top, n) == 0 && (path[n] == '\0' || path[n] == '/');
-}
-
 static bool is_mount(const struct plan_step *step)
 {
         return step->kind == PLAN_TREE || step->kind == PLAN_TMPFS || step->kind == PLAN_HIDE;

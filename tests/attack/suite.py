@@ -1698,6 +1698,14 @@ def j121_bind(box):
         return by_payload(box, box.run("J121-unix", listener.getsockname(), options=("--read", place)))
 
 
+@attempt("J121", "UNIX sockets of the host, with its network", no_control="as J121 above: the network is no fence around paths")
+def j121_online(box):
+    place, work = box.directory("s", 0o777), box.directory("w")
+    with unix_listener(place / "agent.sock") as listener:
+        options = ("--net", "host", "--read", place, "--workspace", work)
+        return by_payload(box, box.run("J121-unix", listener.getsockname(), options=options))
+
+
 attack("J125", "netlink families", "J125-netlink", without="syscalls")
 attack("J126", "administers its network", "J126-administer", without="syscalls,privileges")
 
