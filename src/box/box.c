@@ -221,12 +221,19 @@ int box_start(struct box *box, const struct box_spec *spec, const int fds[BOX_DE
                             spec->tty           ? 0
                             : page->spec.result ? BOX_DESCRIPTORS
                                                 : BOX_DESCRIPTORS - 1);
-        if (!spec->tty)
-                box->start = base_close(box->start);
         /* A box that failed meanwhile says so on its control socket. */
         if (r == 0 || r == -EPIPE || r == -ECONNRESET)
                 return 0;
         return error_set(error, r, "", "cannot hand over the call: %s", strerror(-r));
+}
+
+void box_touch(struct box *box)
+{
+        struct box_page *page = box->page;
+
+        (void)*(volatile int *)&page->status;
+        *(volatile size_t *)&page->block_used = 0;
+        *(volatile char *)page->block = 0;
 }
 
 void box_watch(struct box *box)

@@ -111,6 +111,10 @@ struct box_page *box_copy_page(const struct box *box);
 /* Both in one, for a box that lives with this process. Its messages come on box->control. */
 int box_prepare(const struct plan *plan, int cgroup_fd, struct box *box, cbx_error *error);
 
+/* Have those parts of the page at hand that every call needs: to fetch them takes longer than most
+ * system calls. For a box that has not been started. */
+void box_touch(struct box *box);
+
 /* Hand over the particulars and the program's descriptors, the last of which is used for a result
  * only, and let the program start. With a tty none is used (-1) and main answers on box->start with
  * the pty's master. */

@@ -111,6 +111,21 @@ static void reap(struct child *child, int signals)
         init_reap(child);
 }
 
+/* Nobody is left under the filter: main and all that it started are on their way out, and nothing
+ * is left to do for init but to wait for that. */
+static void await_end(struct child *child)
+{
+        int status;
+        pid_t pid;
+
+        do {
+                pid = (pid_t)syscall(SYS_wait4, -1, &status, __WALL, NULL);
+                if (pid > 0)
+                        note_status(child, pid, status);
+        } while (child->main > 0 && (pid > 0 || errno == EINTR));
+        init_reap(child);
+}
+
 int box_start_main(struct child *child)
 {
         if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, child->pair) < 0)
@@ -172,10 +187,12 @@ static _Noreturn void live(struct child *child, int signals)
                 }
                 if (fds[CONTROL].revents && order[0] == BOX_SIGNAL && child->main > 0)
                         kill(child->main, order[1]);
-                if (fds[NOTIFIER].revents & POLLIN)
+                if (fds[NOTIFIER].revents & POLLIN) {
                         verdict = notify_serve(child);
-                else if (fds[NOTIFIER].revents)
-                        fds[NOTIFIER].fd = -1; /* nobody is left under the filter */
+                } else if (fds[NOTIFIER].revents) {
+                        fds[NOTIFIER].fd = -1;
+                        await_end(child);
+                }
                 if (fds[SIGNALS].revents)
                         reap(child, signals);
                 if (child->main < 0)

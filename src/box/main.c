@@ -78,8 +78,8 @@ static int execute(struct child *child)
 {
         char *const *argv = child->page->spec.argv, *const *environment =
                                                             child->page->spec.environment;
+        static char candidate[4096]; /* on the stack it would be a page that is not there yet */
         const char *path = NULL;
-        char candidate[4096];
         int error = ENOENT;
 
         atomic_store(&child->page->started, time_now());

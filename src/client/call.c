@@ -18,7 +18,7 @@ cbx_call *cbx_call_free(cbx_call *call)
                 return NULL;
         /* If it still runs, the warden ends it; also where a child of this process has the socket.
          */
-        if (call->socket >= 0)
+        if (call->socket >= 0 && !call->ended)
                 (void)shutdown(call->socket, SHUT_RDWR);
         base_close(call->socket);
         if (call->tool)
@@ -31,11 +31,9 @@ cbx_call *cbx_call_free(cbx_call *call)
         return NULL;
 }
 
-int client_open_call(cbx_policy *policy, const char *id, cbx_call **ret_call, int *ret_socket,
-                     cbx_error *error)
+static int new_call(cbx_policy *policy, const char *id, cbx_call **ret_call, cbx_error *error)
 {
         cbx_call *call = malloc(sizeof(*call));
-        int pair[2];
 
         if (!call)
                 return error_oom(error);
@@ -49,9 +47,20 @@ int client_open_call(cbx_policy *policy, const char *id, cbx_call **ret_call, in
                 cbx_call_free(call);
                 return error_oom(error);
         }
-        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
-                int r = -errno;
+        *ret_call = call;
+        return 0;
+}
 
+int client_open_call(cbx_policy *policy, const char *id, cbx_call **ret_call, int *ret_socket,
+                     cbx_error *error)
+{
+        cbx_call *call;
+        int pair[2], r = new_call(policy, id, &call, error);
+
+        if (r < 0)
+                return r;
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
+                r = -errno;
                 cbx_call_free(call);
                 return error_set(error, r, "", "cannot make a socket: %s", strerror(-r));
         }
@@ -87,14 +96,14 @@ static struct client_how how_of(const cbx_spec *spec, const struct wire_spec *as
         return how;
 }
 
-int client_start(cbx_warden *warden, cbx_policy *policy, const cbx_spec *spec,
-                 const struct wire_bound bounds[WIRE_BOUNDS], cbx_call **ret_call, cbx_error *error)
+static int start(cbx_warden *warden, cbx_policy *policy, const cbx_spec *spec,
+                 const struct wire_bound bounds[WIRE_BOUNDS], bool on_line, cbx_call **ret_call,
+                 cbx_error *error)
 {
+        struct client_request request = { .type = WIRE_START, .fds = { -1 }, .n_fds = 1 };
         _cleanup_fd_ int theirs = -1, input = -1;
-        int fds[4], r;
-        size_t n_fds = 1;
         struct wire_spec asked;
-        struct client_how how;
+        int r;
         cbx_spec known = CBX_SPEC_INIT;
         char *shell[4];
         cbx_call *call = NULL;
@@ -111,7 +120,7 @@ int client_start(cbx_warden *warden, cbx_policy *policy, const cbx_spec *spec,
         if (bounds)
                 memcpy(asked.bounds, bounds, sizeof(asked.bounds));
         if (asked.input_from_fd) {
-                fds[n_fds++] = known.input_fd;
+                request.fds[request.n_fds++] = known.input_fd;
         } else if (asked.input_length > INPUT_INLINE) {
                 input = input_file(asked.input, asked.input_length);
                 if (input < 0)
@@ -119,19 +128,25 @@ int client_start(cbx_warden *warden, cbx_policy *policy, const cbx_spec *spec,
                                          strerror(-input));
                 asked.input_from_fd = true;
                 asked.input_length = 0;
-                fds[n_fds++] = input;
+                request.fds[request.n_fds++] = input;
         }
         if (known.output_mode == CBX_TO_FD)
-                fds[n_fds++] = known.output_fd;
+                request.fds[request.n_fds++] = known.output_fd;
         if (known.errors_mode == CBX_TO_FD)
-                fds[n_fds++] = known.errors_fd;
-        r = client_open_call(policy, known.id, &call, &theirs, error);
-        if (!call)
+                request.fds[request.n_fds++] = known.errors_fd;
+        if (on_line)
+                r = new_call(policy, known.id, &call, error);
+        else
+                r = client_open_call(policy, known.id, &call, &theirs, error);
+        if (r < 0)
                 return r;
-        fds[WIRE_FD_CALL] = theirs;
-        how = how_of(&known, &asked);
-        r = client_request(warden, policy, &how, WIRE_START, &asked, fds, n_fds, error);
+        request.fds[WIRE_FD_CALL] = theirs;
+        request.line_for = on_line ? call : NULL;
+        request.how = how_of(&known, &asked);
+        request.spec = &asked;
+        r = client_send_request(warden, policy, &request, error);
         if (r < 0) {
+                client_leave_line(warden, call);
                 cbx_call_free(call);
                 return r;
         }
@@ -139,10 +154,16 @@ int client_start(cbx_warden *warden, cbx_policy *policy, const cbx_spec *spec,
         return 0;
 }
 
+int client_start(cbx_warden *warden, cbx_policy *policy, const cbx_spec *spec,
+                 const struct wire_bound bounds[WIRE_BOUNDS], cbx_call **ret_call, cbx_error *error)
+{
+        return start(warden, policy, spec, bounds, false, ret_call, error);
+}
+
 int cbx_start(cbx_warden *warden, cbx_policy *policy, const cbx_spec *spec, cbx_call **ret_call,
               cbx_error *error)
 {
-        return client_start(warden, policy, spec, NULL, ret_call, error);
+        return start(warden, policy, spec, NULL, false, ret_call, error);
 }
 
 static int await_prepared(cbx_call *call, cbx_error *error)
@@ -165,7 +186,7 @@ int client_prepare(cbx_warden *warden, cbx_policy *policy, const cbx_spec *spec,
         _cleanup_fd_ int theirs = -1;
         cbx_spec known = CBX_SPEC_INIT;
         struct wire_spec asked = { 0 };
-        struct client_how how;
+        struct client_request request = { .type = WIRE_PREPARE, .n_fds = 1 };
         char *shell[4];
         cbx_call *call = NULL;
         int r = 0;
@@ -178,8 +199,9 @@ int client_prepare(cbx_warden *warden, cbx_policy *policy, const cbx_spec *spec,
                 r = client_open_call(policy, NULL, &call, &theirs, error);
         if (!call)
                 return r;
-        how = how_of(&known, &asked);
-        r = client_request(warden, policy, &how, WIRE_PREPARE, NULL, &theirs, 1, error);
+        request.how = how_of(&known, &asked);
+        request.fds[WIRE_FD_CALL] = theirs;
+        r = client_send_request(warden, policy, &request, error);
         theirs = base_close(theirs);
         if (r == 0)
                 r = await_prepared(call, error);
@@ -206,6 +228,7 @@ static void report_loss(cbx_call *call, int code)
         struct report *report = &call->report;
 
         report_free(report);
+        call->lost = true;
         report->reason = REASON_INTERNAL;
         report->id = call->id ? strdup(call->id) : NULL;
         clock_gettime(CLOCK_REALTIME, &report->started_at);
@@ -343,10 +366,11 @@ int cbx_run(cbx_warden *warden, cbx_policy *policy, const cbx_spec *spec, cbx_re
         int r = check_report(report, error); /* before anything is run */
 
         if (r == 0)
-                r = cbx_start(warden, policy, spec, &call, error);
+                r = start(warden, policy, spec, NULL, true, &call, error);
         if (!call)
                 return r;
         r = cbx_wait(call, report, error);
+        client_leave_line(warden, call);
         cbx_call_free(call);
         return r;
 }

@@ -21,6 +21,12 @@ struct client_policy {
         uint64_t used;
 };
 
+/* A call's socket that has served, and will serve again. */
+struct client_line {
+        int socket; /* -1: in use, or not there yet */
+        bool busy;
+};
+
 struct cbx_warden {
         pthread_mutex_t lock;
         char *program, *path; /* to start one, or to attach to one */
@@ -28,6 +34,8 @@ struct cbx_warden {
         int socket; /* -1: lost */
         int pid;
         uint64_t serial;
+        uint64_t connections; /* that there have been */
+        struct client_line lines[WIRE_LINES];
         struct client_policy policies[CLIENT_POLICIES];
 };
 
@@ -44,10 +52,13 @@ struct client_tool {
 
 struct cbx_call {
         int socket;
+        unsigned line;       /* from 1; 0: the socket is its own ... */
+        uint64_t connection; /* ... of which connection */
         cbx_policy *policy;
         char *id;
         bool ended; /* `report` is there */
         bool taken; /* and was handed out */
+        bool lost;  /* it was not the warden who wrote it */
         struct report report;
         struct wire_message message; /* the last event's */
         struct client_tool *tool;    /* NULL: the call of a command */
@@ -89,10 +100,21 @@ struct client_how {
         struct wire_program program;
 };
 
-/* Send a request that needs a policy, and a spec where it starts a call (warden.c). */
-int client_request(cbx_warden *warden, cbx_policy *policy, const struct client_how *how,
-                   enum wire_type type, const struct wire_spec *spec, const int *fds, size_t n_fds,
-                   cbx_error *error);
+/* What is asked of a warden, under a policy. */
+struct client_request {
+        enum wire_type type;
+        struct client_how how;
+        const struct wire_spec *spec; /* NULL: it does not start a call */
+        cbx_call *line_for;           /* give this call a line; NULL: its socket comes along */
+        int fds[4];                   /* the call's socket, and the spec's descriptors */
+        size_t n_fds;
+};
+
+int client_send_request(cbx_warden *warden, cbx_policy *policy, struct client_request *request,
+                        cbx_error *error);
+
+/* A call that had a line is over. */
+void client_leave_line(cbx_warden *warden, cbx_call *call);
 
 /* Get boxes ready, as cbx_prepare does; with a spec that is warm, with its program started in them.
  * NULL: without (call.c). */

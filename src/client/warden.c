@@ -197,6 +197,11 @@ static void disconnect(cbx_warden *warden)
                 (void)shutdown(warden->socket, SHUT_RDWR);
         warden->socket = base_close(warden->socket);
         warden->pid = -ENOTCONN;
+        warden->connections++;
+        for (size_t i = 0; i < WIRE_LINES; i++) {
+                base_close(warden->lines[i].socket);
+                warden->lines[i] = (struct client_line){ .socket = -1 };
+        }
         for (size_t i = 0; i < CLIENT_POLICIES; i++)
                 warden->policies[i].policy = cbx_policy_unref(warden->policies[i].policy);
 }
@@ -245,6 +250,8 @@ int cbx_warden_open(const cbx_warden_options *options, cbx_warden **ret_warden, 
                 return error_oom(error);
         pthread_mutex_init(&warden->lock, NULL);
         warden->socket = -1;
+        for (size_t i = 0; i < WIRE_LINES; i++)
+                warden->lines[i].socket = -1;
         warden->calls = known.calls;
         warden->queue = known.queue;
         warden->prepared = known.prepared;
@@ -370,37 +377,98 @@ static int introduce(cbx_warden *warden, cbx_policy *policy, struct wire_policy 
         return 0;
 }
 
+/* ---- Lines ---- */
+
+/*
+ * A call that nobody but this library sees needs no socket of its own: to make one, to hand it over
+ * and to close both its ends takes as long as all else that is said about a short call.
+ */
+static int take_line(cbx_warden *warden, cbx_call *call, struct wire_spec *spec, int *ret_theirs)
+{
+        struct client_line *line = NULL;
+        int pair[2];
+
+        for (size_t i = 0; i < WIRE_LINES; i++) {
+                struct client_line *other = &warden->lines[i];
+
+                if (!other->busy && (!line || line->socket < 0))
+                        line = other;
+        }
+        call->socket = base_close(call->socket); /* of a connection that was lost */
+        call->line = 0;
+        spec->again = line && line->socket >= 0;
+        if (spec->again) {
+                call->socket = TAKE_FD(line->socket);
+        } else {
+                if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+                        return -errno;
+                call->socket = pair[0];
+                *ret_theirs = pair[1];
+        }
+        if (line) {
+                line->busy = true;
+                call->line = spec->line = (unsigned)(line - warden->lines) + 1;
+                call->connection = warden->connections;
+        }
+        return 0;
+}
+
+void client_leave_line(cbx_warden *warden, cbx_call *call)
+{
+        if (call->line == 0)
+                return;
+        pthread_mutex_lock(&warden->lock);
+        if (call->connection == warden->connections) {
+                struct client_line *line = &warden->lines[call->line - 1];
+
+                line->busy = false;
+                if (call->ended && !call->lost)
+                        line->socket = TAKE_FD(call->socket);
+        }
+        pthread_mutex_unlock(&warden->lock);
+}
+
 /* ---- Requests ---- */
 
 static int send_request(cbx_warden *warden, cbx_policy *policy, struct wire_policy *asked,
-                        enum wire_type type, const struct wire_spec *spec, const int *fds,
-                        size_t n_fds)
+                        struct client_request *request)
 {
         _cleanup_pack_ struct pack pack = PACK_INIT;
+        _cleanup_fd_ int theirs = -1;
+        struct wire_spec spec;
         uint64_t id;
         int r = introduce(warden, policy, asked, &id);
 
         if (r < 0)
                 return r;
-        if (spec)
-                wire_pack_spec(&pack, id, spec);
-        else
+        if (request->spec) {
+                spec = *request->spec;
+                if (request->line_for) {
+                        r = take_line(warden, request->line_for, &spec, &theirs);
+                        request->fds[WIRE_FD_CALL] = theirs;
+                }
+                wire_pack_spec(&pack, id, &spec);
+        } else {
                 pack_number(&pack, id);
-        if (pack.buffer.length > WIRE_REQUEST_MAX)
-                return -E2BIG;
-        return wire_send_packed(warden->socket, type, &pack, fds, n_fds, 0);
+        }
+        if (r == 0 && pack.buffer.length > WIRE_REQUEST_MAX)
+                r = -E2BIG;
+        if (r < 0)
+                return r;
+        return wire_send_packed(warden->socket, request->type, &pack,
+                                request->fds + (request->fds[WIRE_FD_CALL] < 0),
+                                request->n_fds - (request->fds[WIRE_FD_CALL] < 0), 0);
 }
 
-int client_request(cbx_warden *warden, cbx_policy *policy, const struct client_how *how,
-                   enum wire_type type, const struct wire_spec *spec, const int *fds, size_t n_fds,
-                   cbx_error *error)
+int client_send_request(cbx_warden *warden, cbx_policy *policy, struct client_request *request,
+                        cbx_error *error)
 {
         _cleanup_free_ char **environment = plan_select_environment(policy, environ);
         _cleanup_free_ char *directory = getcwd(NULL, 0);
         struct wire_policy asked = { .directory = directory,
                                      .environment = environment,
-                                     .explain = how->explain,
-                                     .program = how->program };
+                                     .explain = request->how.explain,
+                                     .program = request->how.program };
         int r = -ENOTCONN;
 
         if (!environment)
@@ -409,12 +477,12 @@ int client_request(cbx_warden *warden, cbx_policy *policy, const struct client_h
                 return error_set(error, -ENOENT, "cwd", "the current directory does not exist");
         pthread_mutex_lock(&warden->lock);
         if (warden->socket >= 0)
-                r = send_request(warden, policy, &asked, type, spec, fds, n_fds);
+                r = send_request(warden, policy, &asked, request);
         /* It is gone, and has not taken the request: the next one gets it. */
         if (r == -EPIPE || r == -ECONNRESET || r == -ENOTCONN) {
                 r = reconnect(warden, error);
                 if (r == 0)
-                        r = send_request(warden, policy, &asked, type, spec, fds, n_fds);
+                        r = send_request(warden, policy, &asked, request);
                 else
                         error = NULL; /* it has been filled */
         }

@@ -11,8 +11,6 @@
 
 static void hear(struct watch *watch, uint32_t events);
 
-/* ---- The end ---- */
-
 static void leave(struct job *job)
 {
         if (!job->told || !job->gone)
@@ -20,10 +18,77 @@ static void leave(struct job *job)
         server_job_gone(job);
 }
 
-static void hang_up(struct job *job)
+/* ---- Lines ---- */
+
+static void close_line(struct client *client, struct watch *line)
 {
-        loop_unwatch(&job->client->server->loop, &job->socket);
-        job->socket.fd = base_close(job->socket.fd);
+        loop_unwatch(&client->server->loop, line);
+        line->fd = base_close(line->fd);
+}
+
+/* A line that no job has says only one thing: that the client closed it. */
+static void line_ended(struct watch *line, uint32_t events)
+{
+        (void)events;
+        close_line(line->owner, line);
+}
+
+static void release_line(struct client *client, struct watch *line)
+{
+        line->ready = line_ended;
+        line->owner = client;
+}
+
+void job_init_lines(struct client *client)
+{
+        for (size_t i = 0; i < WIRE_LINES; i++) {
+                client->lines[i].fd = -1;
+                release_line(client, &client->lines[i]);
+        }
+}
+
+void job_close_lines(struct client *client)
+{
+        for (size_t i = 0; i < WIRE_LINES; i++)
+                if (client->lines[i].owner == client)
+                        close_line(client, &client->lines[i]);
+}
+
+/* The socket of a call: a line that is there, or the one that came along. */
+static int take_socket(struct job *job, struct wire_message *message)
+{
+        struct client *client = job->client;
+        unsigned number = job->asked.line;
+        struct watch *line = number ? &client->lines[number - 1] : NULL;
+
+        if (line && (line->owner != client || (job->asked.again && line->fd < 0)))
+                return -EPROTO;
+        if (!job->asked.again && message->fds[WIRE_FD_CALL] < 0)
+                return -EMFILE;
+        job->socket = line ? line : &job->own;
+        if (!job->asked.again) {
+                close_line(client, job->socket);
+                job->socket->fd = TAKE_FD(message->fds[WIRE_FD_CALL]);
+        }
+        job->socket->ready = hear;
+        job->socket->owner = job;
+        return 0;
+}
+
+/* ---- The end ---- */
+
+/* Nothing more is said to the client about this call. */
+static void part(struct job *job, bool keep)
+{
+        struct client *client = job->client;
+        struct watch *socket = job->socket;
+
+        if (socket == &job->own || client->closed || !keep ||
+            loop_watch(&client->server->loop, socket, EPOLLIN) < 0)
+                close_line(client, socket);
+        if (socket != &job->own)
+                release_line(client, socket);
+        job->socket = &job->own;
         job->told = true;
 }
 
@@ -37,30 +102,30 @@ static int tell_less(struct job *job, int code)
         less.started_at = job->report.started_at;
         error_set(&less.error, code, "report", "the report of the call could not be sent: %s",
                   strerror(-code));
-        return wire_send_report(job->socket.fd, &less, MSG_DONTWAIT);
+        return wire_send_report(job->socket->fd, &less, MSG_DONTWAIT);
 }
 
 /* Send the report as soon as the client can take it. */
 static void tell(struct job *job)
 {
-        int r = job->socket.fd < 0 ? 0
-                                   : wire_send_report(job->socket.fd, &job->report, MSG_DONTWAIT);
+        int fd = job->socket->fd;
+        int r = fd < 0 ? 0 : wire_send_report(fd, &job->report, MSG_DONTWAIT);
 
         if (r < 0 && r != -EAGAIN && r != -EPIPE && r != -ECONNRESET)
                 r = tell_less(job, r);
         if (r == -EAGAIN &&
-            loop_watch(&job->client->server->loop, &job->socket, EPOLLIN | EPOLLOUT) == 0)
+            loop_watch(&job->client->server->loop, job->socket, EPOLLIN | EPOLLOUT) == 0)
                 return;
         /* A client that is gone does not want it. One whose report cannot be sent for another
          * reason sees its socket end, and says so itself. */
-        hang_up(job);
+        part(job, r == 0);
         leave(job);
 }
 
 void job_hang_up(struct job *job)
 {
-        if (job->socket.fd >= 0)
-                hang_up(job);
+        if (job->socket->fd >= 0)
+                part(job, false);
         leave(job);
 }
 
@@ -228,7 +293,7 @@ static void hear(struct watch *watch, uint32_t events)
                 if (unpack_is_whole(&unpack) && signal > 0 && job->started && !job->finished)
                         call_signal(&job->call, signal);
         } else { /* it has gone, or talks nonsense: nobody wants to know any more */
-                hang_up(job);
+                part(job, false);
                 job_end(job, NULL);
                 leave(job);
         }
@@ -263,7 +328,7 @@ static int read_spec(struct job *job, cbx_error *error)
                 output->message = mode == CBX_EVENTS;
                 spec->captured |= output->capture;
                 output->forward = mode == CBX_TO_FD    ? job->fds[1 + i]
-                                  : mode == CBX_EVENTS ? job->socket.fd
+                                  : mode == CBX_EVENTS ? job->socket->fd
                                                        : -1;
                 if (mode == CBX_TO_FD && output->forward < 0)
                         r = error_set(error, -EBADF, i ? "errors_fd" : "output_fd",
@@ -273,7 +338,7 @@ static int read_spec(struct job *job, cbx_error *error)
         spec->output[STREAM_RESULT] = (struct call_output){
                 .capture = spec->result,
                 .message = asked->result_mode == CBX_RESULT_EVENTS,
-                .forward = asked->result_mode == CBX_RESULT_EVENTS ? job->socket.fd : -1,
+                .forward = asked->result_mode == CBX_RESULT_EVENTS ? job->socket->fd : -1,
         };
         if (r == 0 && asked->input_from_fd && job->fds[0] < 0)
                 r = error_set(error, -EBADF, "input_fd", "no descriptor came with the call");
@@ -297,13 +362,13 @@ static void take_descriptors(struct job *job, struct wire_message *message)
 {
         bool wanted[3] = { job->asked.input_from_fd, job->asked.output_mode[0] == CBX_TO_FD,
                            job->asked.output_mode[1] == CBX_TO_FD };
-        size_t next = WIRE_FD_INPUT;
+        size_t next = job->asked.again ? WIRE_FD_CALL : WIRE_FD_INPUT;
 
         for (size_t i = 0; i < ARRAY_SIZE(wanted); i++)
                 job->fds[i] = wanted[i] ? TAKE_FD(message->fds[next++]) : -1;
 }
 
-static int read_request(struct job *job, struct wire_message *message, uint64_t *ret_policy)
+static int read_request(struct job *job, struct wire_message *message)
 {
         struct unpack unpack;
 
@@ -317,10 +382,10 @@ static int read_request(struct job *job, struct wire_message *message, uint64_t 
         }
         unpack = (struct unpack)UNPACK_INIT(job->body, message->length);
         if (job->probing) {
-                *ret_policy = unpack_number(&unpack);
+                job->policy = unpack_number(&unpack);
                 return unpack_is_whole(&unpack) ? 0 : -EPROTO;
         }
-        return wire_unpack_spec(&unpack, ret_policy, &job->asked);
+        return wire_unpack_spec(&unpack, &job->policy, &job->asked);
 }
 
 /* Why a call cannot be taken; 0 when it can. */
@@ -328,15 +393,12 @@ static int check_request(struct job *job, struct wire_message *message, cbx_erro
 {
         const struct client *client = job->client;
         const struct client_policy *policy;
-        uint64_t id = 0;
-        int r = read_request(job, message, &id);
+        int r;
 
-        if (r < 0)
-                return error_set(error, r, "", "the warden cannot read the call: %s", strerror(-r));
         take_descriptors(job, message);
         if (message->lost)
                 return error_set(error, -EMFILE, "", "the warden has no descriptors left");
-        policy = find_policy(client, id);
+        policy = find_policy(client, job->policy);
         if (!policy)
                 return error_set(error, -EPROTO, "", "the warden does not know the policy");
         if (!policy->pool) {
@@ -359,32 +421,39 @@ static int check_request(struct job *job, struct wire_message *message, cbx_erro
         return r;
 }
 
-void job_open(struct client *client, struct wire_message *message)
+int job_open(struct client *client, struct wire_message *message)
 {
         struct server *server = client->server;
         struct job *job = calloc(1, sizeof(*job));
         cbx_error error = CBX_ERROR_INIT;
-        int r;
+        int unread, r;
 
-        if (!job || message->fds[WIRE_FD_CALL] < 0) {
-                free(job);
-                return; /* the other end of its socket sees that nobody took it */
-        }
+        if (!job)
+                return 0; /* the other end of its socket sees that nobody took it */
         *job = (struct job){ .client = client,
                              .fds = { -1, -1, -1 },
-                             .socket = { .fd = TAKE_FD(message->fds[WIRE_FD_CALL]),
-                                         .ready = hear,
-                                         .owner = job },
+                             .own = { .fd = -1 },
+                             .socket = &job->own,
                              .probing = message->type == WIRE_PREPARE,
                              .report = REPORT_INIT };
+        unread = read_request(job, message);
+        r = take_socket(job, message);
+        if (r < 0) {
+                job_free(job);
+                return r == -EPROTO ? r : 0;
+        }
         queue_add(job);
-        r = loop_watch(&server->loop, &job->socket, EPOLLIN);
+        r = loop_watch(&server->loop, job->socket, EPOLLIN);
         if (r < 0)
                 error_set(&error, r, "", "cannot watch for events: %s", strerror(-r));
+        else if (unread < 0)
+                r = error_set(&error, unread, "", "the warden cannot read the call: %s",
+                              strerror(-unread));
         else
                 r = check_request(job, message, &error);
         if (r < 0)
                 fail(job, &error);
+        return 0;
 }
 
 void job_free(struct job *job)
@@ -392,8 +461,8 @@ void job_free(struct job *job)
         if (job->started)
                 call_free(&job->call);
         loop_remove_timer(&job->client->server->loop, &job->patience);
-        loop_unwatch(&job->client->server->loop, &job->socket);
-        base_close(job->socket.fd);
+        loop_unwatch(&job->client->server->loop, &job->own);
+        base_close(job->own.fd);
         for (size_t i = 0; i < ARRAY_SIZE(job->fds); i++)
                 base_close(job->fds[i]);
         report_free(&job->report);

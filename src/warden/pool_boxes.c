@@ -58,6 +58,7 @@ static int warm_up(struct pool *pool, struct pool_box *box)
 
         if (box->prepared.running) /* it was given back */
                 return 0;
+        box_touch(&box->prepared.box);
         if (!program->argv) {
                 (void)prepared_open_streams(&box->prepared, &box->plan->plan, false);
                 return 0; /* else the call tries */

@@ -16,7 +16,7 @@
 #include "warden/scope.h"
 
 #define POLICIES_MAX 256   /* that one client may have in use */
-#define FDS_PER_CALL 19    /* while it runs, with every stream and the caller's own descriptors */
+#define FDS_PER_CALL 20    /* while it runs, with every stream and the caller's own descriptors */
 #define RUNNING_RESERVE 8  /* for clients that have no call under way */
 #define FDS_RESERVED 512   /* for calls that begin, prepared boxes, makers and clients */
 #define PATIENCE_SECONDS 3 /* with what does not die */
@@ -117,6 +117,7 @@ static void close_client(struct client *client, const cbx_error *error)
         loop_unwatch(&client->server->loop, &client->process);
         client->connection.fd = base_close(client->connection.fd);
         client->process.fd = base_close(client->process.fd);
+        job_close_lines(client);
         while ((job = queue_any(client)))
                 job_end(job, error);
         for (job = TAILQ_FIRST(&client->running); job; job = next) {
@@ -202,8 +203,7 @@ static int take_message(struct client *client, struct wire_message *message)
                 return take_forget(client, message);
         case WIRE_PREPARE:
         case WIRE_START:
-                job_open(client, message);
-                return 0;
+                return job_open(client, message);
         default:
                 return -EPROTO;
         }
@@ -266,6 +266,7 @@ static int open_client(struct server *server, int fd)
                 return -ENOMEM;
         client->server = server;
         client->connection = (struct watch){ .fd = fd, .ready = hear, .owner = client };
+        job_init_lines(client);
         TAILQ_INIT(&client->policies);
         TAILQ_INIT(&client->queue);
         TAILQ_INIT(&client->running);

@@ -55,8 +55,10 @@ struct job {
         struct pool *pool;
         struct maker_plan *plan;
         struct pool_taker taker;
-        struct watch socket; /* the call's; fd -1: nobody listens any more */
-        char *body;          /* what the spec points into */
+        struct watch own;     /* the call's socket, unless it is one of the client's lines */
+        struct watch *socket; /* either of them; fd -1: nobody listens any more */
+        uint64_t policy;      /* by the client's number */
+        char *body;           /* what the spec points into */
         struct wire_spec asked;
         struct call_spec spec;
         int fds[3]; /* the caller's own stdin, stdout, stderr; -1 */
@@ -87,6 +89,7 @@ struct client {
         struct server *server;
         struct watch connection;
         struct watch process; /* pidfd; fd -1: not known */
+        struct watch lines[WIRE_LINES]; /* fd -1: not open; their owner is a job, or the client */
         bool greeted, closed;
         TAILQ_HEAD(, client_policy) policies;
         unsigned n_policies;
@@ -128,14 +131,18 @@ void queue_leave(struct job *job);              /* without having run */
 void queue_begin(struct job *job);              /* it runs ... */
 void queue_end(struct job *job);                /* ... and is over */
 
-/* A request of a client's; takes the message over. */
-void job_open(struct client *client, struct wire_message *message);
+/* A request of a client's; takes the message over. Returns -EPROTO for one that is none. */
+int job_open(struct client *client, struct wire_message *message);
 /* A job whose turn has come. */
 void job_begin(struct job *job);
 /* End it: cancelled, or by an error of the warden's own. */
 void job_end(struct job *job, const cbx_error *error);
 void job_hang_up(struct job *job); /* nobody listens any more */
 void job_free(struct job *job);
+
+/* The lines of a client: none is open yet; those that no job has are closed. */
+void job_init_lines(struct client *client);
+void job_close_lines(struct client *client);
 
 /* Called by jobs when they no longer count as running, and when they can be freed. */
 void server_job_over(struct job *job);

@@ -8,6 +8,7 @@
  *   call socket  one per call, made by the client and sent along with START:
  *                  to the warden     KILL, SIGNAL; its end means KILL
  *                  to the client     OUTPUT as it comes, then one REPORT, then its end
+ *                a client may keep a few of them, its lines, for its next calls
  *
  * Whoever dies closes his sockets, so that the other side always learns how things stand: a call
  * socket that ends without a report is a call whose warden is gone.
@@ -20,12 +21,13 @@
 #include "warden/pack.h"
 #include "warden/report.h"
 
-#define WIRE_VERSION 3U
+#define WIRE_VERSION 4U
 #define WIRE_INLINE (32 * KIB)       /* a larger body goes into a memory file */
 #define WIRE_REQUEST_MAX (4 * MIB)   /* what a client may say at once */
 #define WIRE_REPORT_MAX (1ULL << 40) /* bounded by what was asked to be captured */
 #define WIRE_FDS_MAX 6
 #define WIRE_PARTS_MAX 12
+#define WIRE_LINES 8 /* call sockets that a client may keep */
 
 enum wire_type {
         WIRE_HELLO = 1, /* version; answered by WIRE_HELLO with version and pid */
@@ -141,6 +143,8 @@ struct wire_spec {
         bool sanitize;
         struct policy_limits limits; /* 0: the policy's */
         struct wire_bound bounds[WIRE_BOUNDS];
+        unsigned line; /* under which the call's socket is kept, from 1; 0: it ends with the call */
+        bool again;    /* it is that of an earlier call; none comes along */
 };
 
 void wire_pack_spec(struct pack *pack, uint64_t policy, const struct wire_spec *spec);

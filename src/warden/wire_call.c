@@ -134,6 +134,8 @@ void wire_pack_spec(struct pack *pack, uint64_t policy, const struct wire_spec *
                 pack_number(pack, spec->bounds[i].key);
                 pack_number(pack, spec->bounds[i].most);
         }
+        pack_number(pack, spec->line);
+        pack_number(pack, spec->again);
 }
 
 int wire_unpack_spec(struct unpack *unpack, uint64_t *ret_policy, struct wire_spec *ret)
@@ -156,7 +158,9 @@ int wire_unpack_spec(struct unpack *unpack, uint64_t *ret_policy, struct wire_sp
                 spec.bounds[i].key = unpack_number(unpack);
                 spec.bounds[i].most = (uint32_t)unpack_number_below(unpack, 1ULL << 32);
         }
-        if (!unpack_is_whole(unpack) || !spec.argv[0]) {
+        spec.line = (unsigned)unpack_number_below(unpack, WIRE_LINES + 1);
+        spec.again = unpack_number_below(unpack, 2);
+        if (!unpack_is_whole(unpack) || !spec.argv[0] || (spec.again && spec.line == 0)) {
                 free(spec.argv);
                 free(spec.environment);
                 return -EPROTO;
