@@ -194,10 +194,18 @@ static void fill_rlimits(struct box *box, const struct box_spec *spec)
         page->spec.n_rlimits = filled;
 }
 
+int box_offer(struct box *box, const int fds[BOX_DESCRIPTORS - 1])
+{
+        return descriptor_send(box->start, BOX_OFFER, fds, BOX_DESCRIPTORS - 1);
+}
+
 int box_start(struct box *box, const struct box_spec *spec, const int fds[BOX_DESCRIPTORS],
               cbx_error *error)
 {
         struct box_page *page = box->page;
+        unsigned n_fds = spec->tty || !fds                ? 0
+                         : (spec->result || spec->zygote) ? BOX_DESCRIPTORS
+                                                          : BOX_DESCRIPTORS - 1;
         int r;
 
         r = fill_block(box, spec);
@@ -217,10 +225,7 @@ int box_start(struct box *box, const struct box_spec *spec, const int fds[BOX_DE
         page->spec.result = spec->result || spec->zygote;
         page->spec.rows = spec->rows;
         page->spec.columns = spec->columns;
-        r = descriptor_send(box->start, fds,
-                            spec->tty           ? 0
-                            : page->spec.result ? BOX_DESCRIPTORS
-                                                : BOX_DESCRIPTORS - 1);
+        r = descriptor_send(box->start, BOX_GO, fds, n_fds);
         /* A box that failed meanwhile says so on its control socket. */
         if (r == 0 || r == -EPIPE || r == -ECONNRESET)
                 return 0;

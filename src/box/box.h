@@ -17,13 +17,15 @@
 #include "policy/plan.h"
 
 /* From init, one byte each; and to init, with one more byte: BOX_SIGNAL with the signal's number.
- */
+ * To main, before its call: descriptors, in case it has no others. */
 enum box_message {
         BOX_ENDED = 'E',
         BOX_FAILED = 'F',
         BOX_WATCH = 'w',
         BOX_SETTLE = 't',
         BOX_SIGNAL = 's',
+        BOX_OFFER = 'o',
+        BOX_GO = 'g',
 };
 
 struct box {
@@ -115,9 +117,12 @@ int box_prepare(const struct plan *plan, int cgroup_fd, struct box *box, cbx_err
  * system calls. For a box that has not been started. */
 void box_touch(struct box *box);
 
+/* Hand over stdin, stdout and stderr ahead of the call, for one that needs nothing else. */
+int box_offer(struct box *box, const int fds[BOX_DESCRIPTORS - 1]);
+
 /* Hand over the particulars and the program's descriptors, the last of which is used for a result
- * only, and let the program start. With a tty none is used (-1) and main answers on box->start with
- * the pty's master. */
+ * only, and let the program start. NULL: those that it was offered. With a tty none is used (-1)
+ * and main answers on box->start with the pty's master. */
 int box_start(struct box *box, const struct box_spec *spec, const int fds[BOX_DESCRIPTORS],
               cbx_error *error);
 

@@ -14,9 +14,8 @@ union control {
         struct cmsghdr header;
 };
 
-int descriptor_send(int socket, const int *fds, unsigned n)
+int descriptor_send(int socket, char byte, const int *fds, unsigned n)
 {
-        char byte = 'd';
         struct iovec data = { &byte, 1 };
         union control control = { 0 };
         struct msghdr message = { .msg_iov = &data, .msg_iovlen = 1 };

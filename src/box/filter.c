@@ -41,7 +41,7 @@ int box_load_filter(struct child *child)
                 notifier = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
         if (notifier < 0)
                 return step_failed(child, "load the system call filter", NULL, errno);
-        r = descriptor_send(child->pair[1], &notifier, 1);
+        r = descriptor_send(child->pair[1], 'd', &notifier, 1);
         if (r < 0)
                 return step_failed(child, "hand the notifier to init", NULL, -r);
         return check(child);

@@ -72,7 +72,7 @@ static _Noreturn void end(struct child *child, enum box_verdict verdict)
                 guard_note_full(child);
         if (child->plan->caged && box_fence(FENCE_TREE_KILL))
                 tree_end(child, note_status);
-        else if (getpid() == 1 && box_fence(FENCE_TREE_KILL) && !child->alone)
+        else if (!child->alone && box_fence(FENCE_TREE_KILL) && getpid() == 1)
                 kill(-1, SIGKILL);
         else if (child->main > 0)
                 kill(child->main, SIGKILL);
@@ -250,7 +250,7 @@ static int release_main(struct child *child)
                 return r;
         if (notifies && descriptor_receive(child->pair[0], &child->notifier, 1, &byte) <= 0)
                 return step_failed(child, "take the notifier from the main process", NULL, EPIPE);
-        r = descriptor_send(child->pair[0], &ruleset, ruleset >= 0);
+        r = descriptor_send(child->pair[0], 'd', &ruleset, ruleset >= 0);
         return r < 0 ? step_failed(child, "release the main process", NULL, -r) : 0;
 }
 

@@ -15,6 +15,7 @@
 #include "box/child.h"
 
 #define SIGNALS 64
+#define HOME "/tmp" /* where most programs start, in a root of the box's own */
 
 /* Signals as a program expects to find them, but all blocked until it is there. */
 static void reset_signals(void)
@@ -28,15 +29,20 @@ static void set_mask(uint64_t mask)
         syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof(mask));
 }
 
-/* They came in ascending order above the standard ones, so none is overwritten before its turn. */
-static int take_descriptors(struct child *child, const int *fds, int n)
+/* They came in ascending order above the standard ones, so none is overwritten before its turn.
+ * What a main that still waits for its call needs to do so closes with exec. */
+static int take_descriptors(struct child *child, const int *fds, int n, bool waiting)
 {
+        int needed[] = { waiting ? child->start : -1, waiting ? child->terminal[0] : -1,
+                         waiting ? child->terminal[1] : -1 };
+        int r = 0;
+
         for (int i = 0; i < n; i++)
                 if (syscall(SYS_dup3, fds[i], i, 0) < 0)
                         return step_failed(child, "take the standard descriptors", NULL, errno);
-        if (box_fence(FENCE_DESCRIPTORS) && syscall(SYS_close_range, n, ~0U, 0) < 0)
-                return step_failed(child, "close inherited descriptors", NULL, errno);
-        return 0;
+        if (box_fence(FENCE_DESCRIPTORS))
+                r = descriptor_keep((unsigned)n, needed, ARRAY_SIZE(needed));
+        return r < 0 ? step_failed(child, "close inherited descriptors", NULL, -r) : 0;
 }
 
 /* A terminal of the box's own: the warden gets the master, the program the other end. */
@@ -64,7 +70,7 @@ static int take_terminal(struct child *child, int *fds)
                 return r;
         if (size.ws_row && size.ws_col)
                 ioctl(master, TIOCSWINSZ, &size);
-        if (descriptor_send(child->start, &master, 1) < 0)
+        if (descriptor_send(child->start, 'd', &master, 1) < 0)
                 return step_failed(child, "hand out the terminal", NULL, errno);
         if (ioctl(slave, TIOCSCTTY, 0) < 0)
                 return step_failed(child, "take the terminal", NULL, errno);
@@ -166,25 +172,35 @@ static int enter(struct child *child)
 static int take_call(struct child *child)
 {
         int fds[BOX_DESCRIPTORS] = { -1, -1, -1, -1 }, r;
+        bool at_home = false;
         char byte;
 
-        r = descriptor_receive(child->start, fds, BOX_DESCRIPTORS, &byte);
-        if (r < 0)
-                return step_failed(child, "take the call", NULL, -r);
-        if (r == 0) /* there will be none */
-                return -EPIPE;
-        r = 0;
+        for (;;) {
+                r = descriptor_receive(child->start, fds, BOX_DESCRIPTORS, &byte);
+                if (r < 0)
+                        return step_failed(child, "take the call", NULL, -r);
+                if (r == 0) /* there will be none */
+                        return -EPIPE;
+                r = 0;
+                if (byte != BOX_OFFER)
+                        break;
+                r = take_descriptors(child, fds, BOX_DESCRIPTORS - 1, true);
+                if (r < 0)
+                        return r;
+                at_home = !child->plan->caged && syscall(SYS_chdir, HOME) == 0;
+        }
         if (child->page->spec.tty)
                 r = take_terminal(child, fds);
-        if (r == 0)
+        if (r == 0 && fds[0] >= 0) /* else it has those that it was offered */
                 r = take_descriptors(child, fds,
-                                     BOX_DESCRIPTORS - (child->page->spec.result ? 0 : 1));
+                                     BOX_DESCRIPTORS - (child->page->spec.result ? 0 : 1), false);
         if (r == 0 && box_fence(FENCE_RLIMITS))
                 r = box_set_limits(child, child->page->spec.rlimits, child->page->spec.n_rlimits);
         if (r == 0 && box_fence(FENCE_RLIMITS))
                 r = box_limit_processes(child);
         /* Afterwards: /proc/self/fd must not lead to a directory of ours. */
-        if (r == 0 && syscall(SYS_chdir, child->page->spec.directory) < 0)
+        if (r == 0 && !(at_home && strcmp(child->page->spec.directory, HOME) == 0) &&
+            syscall(SYS_chdir, child->page->spec.directory) < 0)
                 r = step_failed(child, "enter the start directory", child->page->spec.directory,
                                 errno);
         return r;

@@ -65,7 +65,7 @@ int box_enter_network(struct child *child)
                 if (network == POLICY_NETWORK_LOOPBACK)
                         r = raise_loopback(child);
         }
-        if (r == 0 && descriptor_send(child->pair[1], &made, made >= 0) < 0)
+        if (r == 0 && descriptor_send(child->pair[1], 'd', &made, made >= 0) < 0)
                 r = step_failed(child, "show init the net namespace", NULL, errno);
         return r;
 }

@@ -209,10 +209,15 @@ static void control_ready(struct watch *control, uint32_t events)
         (void)events;
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
                 return;
-        loop_unwatch(call->loop, control);
         /* Without namespaces init may be dead and others not yet: its keeper sees to that. */
         if (n > 0 || !call->plan->caged)
                 ended(call);
+        loop_unwatch(call->loop, control);
+        if (loop_watch(call->loop, &call->init, EPOLLIN) < 0) { /* whenever it goes */
+                call->dead = true;
+                ended(call);
+                tell(call);
+        }
 }
 
 static void init_gone(struct watch *init, uint32_t events)
@@ -233,7 +238,14 @@ static void init_gone(struct watch *init, uint32_t events)
         tell(call);
 }
 
-/* Take the streams that the box came with, or make them; `ret_input` is the box's stdin. */
+/* Does it need no more than nothing to read, and two streams to write to? */
+static bool takes_offer(const struct call_spec *spec)
+{
+        return !spec->stdin_data && spec->stdin_fd < 0 && !spec->result && !spec->tty;
+}
+
+/* Take the streams that the box came with, or make them; `ret_input` is the box's stdin, unless
+ * that is nothing. */
 static int open_streams(struct call *call, int *ret_input)
 {
         const struct call_spec *spec = call->spec;
@@ -251,10 +263,8 @@ static int open_streams(struct call *call, int *ret_input)
                 return input_join(&call->input, spec->stdin_fd, spec->stdin_data,
                                   spec->stdin_length, pipe);
         }
-        if (!spec->stdin_data && spec->stdin_fd < 0) {
-                *ret_input = TAKE_FD(call->box.nothing);
+        if (!spec->stdin_data && spec->stdin_fd < 0)
                 return 0;
-        }
         *ret_input = input_open(&call->input, spec->stdin_fd, spec->stdin_data, spec->stdin_length);
         if (*ret_input < 0)
                 return *ret_input;
@@ -278,6 +288,8 @@ static int start_box(struct call *call, cbx_error *error)
         };
         _cleanup_fd_ int input = -1;
         int r = spec->tty ? 0 : open_streams(call, &input);
+        int fds[] = { input < 0 ? call->box.nothing : input, call->box_ends[0], call->box_ends[1],
+                      call->box_ends[STREAM_RESULT] };
 
         if (r < 0)
                 return error_set(error, r, "", "cannot make a pipe: %s", strerror(-r));
@@ -286,9 +298,7 @@ static int start_box(struct call *call, cbx_error *error)
         /* Of the pipes' other ends a copy is kept until init has reported: their end would wake
          * this process while the program is still on its way out. */
         return box_start(&call->box.box, &particulars,
-                         (int[]){ input, call->box_ends[0], call->box_ends[1],
-                                  call->box_ends[STREAM_RESULT] },
-                         error);
+                         call->box.offered && takes_offer(spec) ? NULL : fds, error);
 }
 
 static void watch_box(struct call *call)
@@ -302,8 +312,7 @@ static void watch_box(struct call *call)
         call->input_source = (struct watch){ .fd = -1, .ready = input_ready, .owner = call };
         if (call->box.running && call->input.box >= 0) /* it waits for nothing else */
                 input_ready(&call->input_box, EPOLLOUT);
-        call_watch(call, &call->control, EPOLLIN);
-        call_watch(call, &call->init, EPOLLIN);
+        call_watch(call, &call->control, EPOLLIN); /* which ends no later than init */
         for (int i = 0; i < STREAMS; i++)
                 call_watch(call, &call->streams[i].source, EPOLLIN);
         if (call->spec->tty) {

@@ -60,7 +60,8 @@ static int warm_up(struct pool *pool, struct pool_box *box)
                 return 0;
         box_touch(&box->prepared.box);
         if (!program->argv) {
-                (void)prepared_open_streams(&box->prepared, &box->plan->plan, false);
+                if (prepared_open_streams(&box->prepared, &box->plan->plan, false) == 0)
+                        prepared_offer(&box->prepared);
                 return 0; /* else the call tries */
         }
         program_look(&pool->wanted, pool->policy, &box->prepared.files);

@@ -28,6 +28,15 @@ int prepared_open_streams(struct prepared *prepared, const struct plan *plan, bo
         return prepared->nothing < 0 ? -errno : 0;
 }
 
+void prepared_offer(struct prepared *prepared)
+{
+        const int fds[] = { prepared->nothing, prepared->output[STREAM_OUTPUT][1],
+                            prepared->output[STREAM_ERRORS][1] };
+
+        if (!prepared->offered)
+                prepared->offered = box_offer(&prepared->box, fds) == 0;
+}
+
 int prepared_start(struct prepared *prepared, const struct plan *plan, const struct box_spec *spec,
                    cbx_error *error)
 {

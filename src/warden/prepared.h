@@ -15,6 +15,7 @@ struct prepared {
         /* What most calls need, made when there is time: pipes for its output, nothing as input. */
         int output[STREAMS][2]; /* read end, write end */
         int nothing;
+        bool offered;               /* main has them as well, for a call that needs no others */
         bool running;               /* its program has been started and waits for its input ... */
         int input[2];               /* ... on this pipe: the box's end, ours */
         struct program_files files; /* what it was started from */
@@ -36,6 +37,9 @@ void prepared_give(const struct plan *plan, int fd);
 
 /* Open the streams, unless that has been done; the result's only where there is one. */
 int prepared_open_streams(struct prepared *prepared, const struct plan *plan, bool result);
+
+/* Hand the streams to main ahead of its call. */
+void prepared_offer(struct prepared *prepared);
 
 /* Start a program before there is a call for it. On failure the box is of no use any more. */
 int prepared_start(struct prepared *prepared, const struct plan *plan, const struct box_spec *spec,
