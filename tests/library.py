@@ -138,6 +138,28 @@ class Library:
         self.check(self.c.cbx_policy_parse(text, c_size_t(len(text)), byref(policy), byref(error)), error)
         return policy
 
+    def take_report(self, report, fill=None):
+        """What it says, as a dictionary; it is freed."""
+        error = self.error()
+        found = {
+            "reason": self.c.cbx_reason_name(report.reason).decode(),
+            "code": report.code, "signal": report.signal, "id": report.id, "text": report.text.decode(),
+            "error": CallboxError(report.error.contents) if report.error else None,
+            "output": ctypes.string_at(report.output.data, report.output.length),
+            "errors": ctypes.string_at(report.errors.data, report.errors.length),
+            "result": ctypes.string_at(report.result.data, report.result.length),
+            "result_total": report.result.total, "result_omitted": report.result.omitted,
+            "started_at": report.started_at,
+            "setup_time": report.setup_time, "run_time": report.run_time,
+        }  # fmt: skip
+        text = c_void_p()
+        self.check(self.c.cbx_report_print(byref(report), byref(text), byref(error)), error)
+        found["json"] = json.loads(self.take_text(text))
+        if fill:
+            fill(report, found)
+        self.c.cbx_report_free(byref(report))
+        return found
+
     def warden(self, **options):
         given = Options(size=ctypes.sizeof(Options), **{k: os.fsencode(v) if isinstance(v, (str, os.PathLike)) else v for k, v in options.items()})
         return Warden(self, given)
@@ -160,11 +182,9 @@ class Warden:
         return Call(self, policy, argv, spec)
 
     def run(self, policy, argv, **spec):
-        call = self.start(policy, argv, **spec)
-        try:
-            return call.wait()
-        finally:
-            call.free()
+        given, report, error = spec_of({"argv": argv, **spec}), Report(size=ctypes.sizeof(Report)), self.library.error()
+        self.library.check(self.library.c.cbx_run(self.handle, policy, byref(given), byref(report), byref(error)), error)
+        return self.library.take_report(report)
 
     def close(self):
         self.library.c.cbx_warden_close(self.handle)
@@ -190,23 +210,7 @@ class Call:
         """The report as a dictionary, with the kept output as bytes."""
         report, error = Report(size=ctypes.sizeof(Report)), self.library.error()
         self.library.check(self.library.c.cbx_wait(self.handle, byref(report), byref(error)), error)
-        found = {
-            "reason": self.library.c.cbx_reason_name(report.reason).decode(),
-            "code": report.code, "signal": report.signal, "id": report.id, "text": report.text.decode(),
-            "error": CallboxError(report.error.contents) if report.error else None,
-            "output": ctypes.string_at(report.output.data, report.output.length),
-            "errors": ctypes.string_at(report.errors.data, report.errors.length),
-            "result": ctypes.string_at(report.result.data, report.result.length),
-            "result_total": report.result.total, "result_omitted": report.result.omitted,
-            "started_at": report.started_at,
-            "setup_time": report.setup_time, "run_time": report.run_time,
-        }  # fmt: skip
-        text = c_void_p()
-        self.library.check(self.library.c.cbx_report_print(byref(report), byref(text), byref(error)), error)
-        found["json"] = json.loads(self.library.take_text(text))
-        self.fill(report, found)
-        self.library.c.cbx_report_free(byref(report))
-        return found
+        return self.library.take_report(report, self.fill)
 
     def fill(self, report, found):
         """For calls of tools."""

@@ -4,6 +4,7 @@
 becomes of clients that talk nonsense."""
 
 import array
+import concurrent.futures
 import contextlib
 import os
 import pathlib
@@ -563,6 +564,109 @@ def nonsense():
         count = len(os.listdir(f"/proc/{warden.process.pid}/fd"))
         check(count < 60, f"{count} descriptors are open")
         equal(warden.process.poll(), None, "the warden")
+
+
+def number(*values):
+    return struct.pack(f"={len(values)}Q", *values)
+
+
+def text(value):
+    return number(2**64 - 1) if value is None else number(len(value)) + value + b"\0"
+
+
+class Wire:
+    """A client that says what it likes: the messages of src/warden/wire.h."""
+
+    POLICY, START, KILL, REPORT = 2, 5, 6, 11
+
+    def __init__(self, path):
+        self.connection = hello(path)
+        policy = number(1) + text(b"{}") + text(b"/") + number(0) + number(0) + number(0) + number(0)
+        self.say(self.connection, self.POLICY, policy)
+
+    def say(self, to, kind, body, fds=()):
+        to.sendmsg([struct.pack("=IIQ", kind, 0, len(body)) + body], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else [])
+
+    def start(self, line, again, *argv, fds=()):
+        words = number(len(argv)) + b"".join(text(word) for word in argv)
+        body = number(1) + text(None) + words + number(0) + text(None) + number(0) + text(b"") + number(0, 0, 0, 0)
+        body += number(*[0] * 11) + number(0, 0, 0, 0) + number(line, int(again))
+        self.say(self.connection, self.START, body, fds)
+
+    def open(self, line, *argv):
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours.settimeout(20 * SLOW)
+        with theirs:
+            self.start(line, False, *argv, fds=[theirs.fileno()])
+        return ours
+
+    def said(self, peer):
+        """The kind of the next message, or None at the end."""
+        try:
+            data = peer.recv(100000)
+        except ConnectionResetError:  # it left something unread
+            data = b""
+        return struct.unpack("=I", data[:4])[0] if data else None
+
+
+@harness.case("a line serves one call after the other, and nonsense on it ends what said it")
+def lines():
+    with SharedWarden() as warden:
+        peer = Wire(warden.path)
+        line = peer.open(3, b"/bin/true")
+        equal(peer.said(line), Wire.REPORT, "the first answer on a line")
+        for _ in range(5):
+            peer.start(3, True, b"/bin/true")
+            equal(peer.said(line), Wire.REPORT, "the next answer")
+        own = peer.open(0, b"/bin/true")
+        equal((peer.said(own), peer.said(own)), (Wire.REPORT, None), "a socket of the call's own")
+        fresh = peer.open(3, b"/bin/true")  # in place of the first
+        equal((peer.said(line), peer.said(fresh)), (None, Wire.REPORT), "a line that was opened anew")
+
+        peer.say(fresh, Wire.KILL, b"")  # there is nothing to be killed
+        equal(peer.said(fresh), None, "a line on which something was said between calls")
+        equal(warden.run("echo", "fine").out, b"fine\n", "another client")
+        spoilt = {
+            "a line that is not there": lambda: peer.start(5, True, b"/bin/true"),
+            "a line that was closed": lambda: peer.start(3, True, b"/bin/true"),
+            "a line that is in use": lambda: [peer.open(4, b"/bin/sleep", b"1000"), peer.start(4, True, b"/bin/true")],
+            "one in use, with a socket": lambda: [peer.open(4, b"/bin/sleep", b"1000"), peer.open(4, b"/bin/true")],
+            "no number of one": lambda: peer.start(0, True, b"/bin/true"),
+        }
+        counts = []
+        for _ in range(6):
+            for title, spoil in spoilt.items():
+                kept = spoil()
+                equal(peer.said(peer.connection), None, title)
+                del kept
+                peer = Wire(warden.path)
+            counts.append(len(os.listdir(f"/proc/{warden.process.pid}/fd")))
+        check(counts[-1] < counts[0] + 40, f"so many descriptors are open: {counts}")
+        equal(warden.run("echo", "fine").out, b"fine\n", "another client")
+
+
+def own_sockets():
+    paths = [f"/proc/self/fd/{fd}" for fd in os.listdir("/proc/self/fd")]
+    return sorted(os.readlink(path) for path in paths if os.path.lexists(path) and os.readlink(path).startswith("socket:"))
+
+
+@harness.case("calls one after the other make no sockets, and outlive their warden", alone=True)
+def lines_of_library():
+    warden, policy = LIBRARY.warden(program=CALLBOX), LIBRARY.policy()
+    warden.run(policy, ["true"])
+    before = own_sockets()
+    for n in range(20):
+        equal(warden.run(policy, ["echo", str(n)])["output"], f"{n}\n".encode(), "the output")
+    equal(own_sockets(), before, "the sockets of this process")
+    for _ in range(3):
+        pid = warden.pid
+        os.kill(pid, signal.SIGKILL)
+        check(harness.wait_until(lambda: not os.path.exists(f"/proc/{pid}"), 10 * SLOW), "the warden is still there")
+        equal(warden.run(policy, ["echo", "again"])["output"], b"again\n", "a call after the warden's death")
+    with concurrent.futures.ThreadPoolExecutor(12) as threads:  # more than there are lines
+        reports = list(threads.map(lambda n: warden.run(policy, ["echo", str(n)])["output"], range(100)))
+    equal(reports, [f"{n}\n".encode() for n in range(100)], "calls of many threads")
+    warden.close()
 
 
 @harness.case("an agent that dies takes its calls along, and its warden")

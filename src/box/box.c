@@ -133,8 +133,10 @@ static int fill_environment(struct box *box, const struct box_spec *spec, char *
         size_t n = 0;
         int r = 0;
 
-        snprintf(home, sizeof(home), "HOME=%s", box->page->scratch);
-        snprintf(tmpdir, sizeof(tmpdir), "TMPDIR=%s", box->page->scratch);
+        if (box->plan->caged) {
+                snprintf(home, sizeof(home), "HOME=%s", box->page->scratch);
+                snprintf(tmpdir, sizeof(tmpdir), "TMPDIR=%s", box->page->scratch);
+        }
         for (char **own = of_box; r == 0 && box->plan->caged && *own; own++)
                 if (!named_in(*own, plan) && !named_in(*own, call))
                         r = block_add_strings(box->page, array, &n, (char *[]){ *own, NULL });

@@ -64,7 +64,7 @@ static int take_socket(struct job *job, struct wire_message *message)
         if (line && (line->owner != client || (job->asked.again && line->fd < 0)))
                 return -EPROTO;
         if (!job->asked.again && message->fds[WIRE_FD_CALL] < 0)
-                return -EMFILE;
+                return message->lost ? -EMFILE : -EPROTO;
         job->socket = line ? line : &job->own;
         if (!job->asked.again) {
                 close_line(client, job->socket);
@@ -440,7 +440,7 @@ int job_open(struct client *client, struct wire_message *message)
         r = take_socket(job, message);
         if (r < 0) {
                 job_free(job);
-                return r == -EPROTO ? r : 0;
+                return r == -EPROTO ? r : 0; /* whose socket was lost sees its end */
         }
         queue_add(job);
         r = loop_watch(&server->loop, job->socket, EPOLLIN);
