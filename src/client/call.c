@@ -54,10 +54,10 @@ static int new_call(cbx_policy *policy, const char *id, cbx_call **ret_call, cbx
 int client_open_call(cbx_policy *policy, const char *id, cbx_call **ret_call, int *ret_socket,
                      cbx_error *error)
 {
-        cbx_call *call;
+        cbx_call *call = NULL;
         int pair[2], r = new_call(policy, id, &call, error);
 
-        if (r < 0)
+        if (!call)
                 return r;
         if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
                 r = -errno;
@@ -138,7 +138,7 @@ static int start(cbx_warden *warden, cbx_policy *policy, const cbx_spec *spec,
                 r = new_call(policy, known.id, &call, error);
         else
                 r = client_open_call(policy, known.id, &call, &theirs, error);
-        if (r < 0)
+        if (!call)
                 return r;
         request.fds[WIRE_FD_CALL] = theirs;
         request.line_for = on_line ? call : NULL;

@@ -55,11 +55,9 @@ void job_close_lines(struct client *client)
 }
 
 /* The socket of a call: a line that is there, or the one that came along. */
-static int take_socket(struct job *job, struct wire_message *message)
+static int take_socket(struct client *client, struct job *job, struct wire_message *message)
 {
-        struct client *client = job->client;
-        unsigned number = job->asked.line;
-        struct watch *line = number ? &client->lines[number - 1] : NULL;
+        struct watch *line = job->asked.line ? &client->lines[job->asked.line - 1] : NULL;
 
         if (line && (line->owner != client || (job->asked.again && line->fd < 0)))
                 return -EPROTO;
@@ -437,7 +435,7 @@ int job_open(struct client *client, struct wire_message *message)
                              .probing = message->type == WIRE_PREPARE,
                              .report = REPORT_INIT };
         unread = read_request(job, message);
-        r = take_socket(job, message);
+        r = take_socket(client, job, message);
         if (r < 0) {
                 job_free(job);
                 return r == -EPROTO ? r : 0; /* whose socket was lost sees its end */

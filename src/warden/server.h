@@ -88,7 +88,7 @@ struct client_policy {
 struct client {
         struct server *server;
         struct watch connection;
-        struct watch process; /* pidfd; fd -1: not known */
+        struct watch process;           /* pidfd; fd -1: not known */
         struct watch lines[WIRE_LINES]; /* fd -1: not open; their owner is a job, or the client */
         bool greeted, closed;
         TAILQ_HEAD(, client_policy) policies;
