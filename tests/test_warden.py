@@ -587,17 +587,17 @@ class Wire:
     def say(self, to, kind, body, fds=()):
         to.sendmsg([struct.pack("=IIQ", kind, 0, len(body)) + body], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else [])
 
-    def start(self, line, again, *argv, fds=()):
+    def start(self, line, again, *argv, fds=(), mode=library.CAPTURE):
         words = number(len(argv)) + b"".join(text(word) for word in argv)
-        body = number(1) + text(None) + words + number(0) + text(None) + number(0) + text(b"") + number(0, 0, 0, 0)
+        body = number(1) + text(None) + words + number(0) + text(None) + number(0) + text(b"") + number(mode, 0, 0, 0)
         body += number(*[0] * 11) + number(0, 0, 0, 0) + number(line, int(again))
         self.say(self.connection, self.START, body, fds)
 
-    def open(self, line, *argv):
+    def open(self, line, *argv, **more):
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.settimeout(20 * SLOW)
         with theirs:
-            self.start(line, False, *argv, fds=[theirs.fileno()])
+            self.start(line, False, *argv, fds=[theirs.fileno()], **more)
         return ours
 
     def said(self, peer):
@@ -620,6 +620,8 @@ def lines():
             equal(peer.said(line), Wire.REPORT, "the next answer")
         own = peer.open(0, b"/bin/true")
         equal((peer.said(own), peer.said(own)), (Wire.REPORT, None), "a socket of the call's own")
+        events = peer.open(6, b"/bin/true", mode=library.EVENTS)
+        equal((peer.said(events), peer.said(events)), (Wire.REPORT, None), "a line for a call with events, which is refused")
         fresh = peer.open(3, b"/bin/true")  # in place of the first
         equal((peer.said(line), peer.said(fresh)), (None, Wire.REPORT), "a line that was opened anew")
 

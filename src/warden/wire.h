@@ -147,6 +147,14 @@ struct wire_spec {
         bool again;    /* it is that of an earlier call; none comes along */
 };
 
+/* May a line serve the call? Only if nothing of its output comes as a message: what a process wrote
+ * that was killed and hangs in the kernel might still come, and be taken for the next call's. */
+static inline bool wire_fits_line(const struct wire_spec *spec)
+{
+        return spec->output_mode[0] != CBX_EVENTS && spec->output_mode[1] != CBX_EVENTS &&
+               spec->result_mode != CBX_RESULT_EVENTS;
+}
+
 void wire_pack_spec(struct pack *pack, uint64_t policy, const struct wire_spec *spec);
 /* `ret` points into the message; argv and environment are to be freed. */
 int wire_unpack_spec(struct unpack *unpack, uint64_t *ret_policy, struct wire_spec *ret);

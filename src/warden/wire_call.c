@@ -160,7 +160,8 @@ int wire_unpack_spec(struct unpack *unpack, uint64_t *ret_policy, struct wire_sp
         }
         spec.line = (unsigned)unpack_number_below(unpack, WIRE_LINES + 1);
         spec.again = unpack_number_below(unpack, 2);
-        if (!unpack_is_whole(unpack) || !spec.argv[0] || (spec.again && spec.line == 0)) {
+        if (!unpack_is_whole(unpack) || !spec.argv[0] || (spec.again && spec.line == 0) ||
+            (spec.line && !wire_fits_line(&spec))) {
                 free(spec.argv);
                 free(spec.environment);
                 return -EPROTO;
