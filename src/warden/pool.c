@@ -26,6 +26,13 @@ static void end_birth(struct pool *pool)
         pool->unborn = base_close(pool->unborn);
 }
 
+/* Is nobody there to be asked? The end of the nursery is an event, which ends the warden and says
+ * so to everyone; it may come after a request. */
+static bool is_childless(int r)
+{
+        return r == -EPIPE || r == -ECONNRESET;
+}
+
 /* Ask for the makers that nobody has asked for yet. Many may be wanted at once, each with a policy
  * of its own; the warden does not wait until the nursery has forked them. Returns why the one of
  * `asking` cannot be had; that of another shows as its death. */
@@ -34,15 +41,16 @@ static int bear(struct pools *pools, const struct pool *asking)
         struct pool *pool;
         int r = 0, refused = 0;
 
-        while (r != -EAGAIN && (pool = TAILQ_FIRST(&pools->births))) {
+        while (r != -EAGAIN && !is_childless(r) && (pool = TAILQ_FIRST(&pools->births))) {
                 struct wire_policy policy = pool->wanted;
 
                 /* Inits are copies of their maker. */
                 policy.program = (struct wire_program){ .forks = policy.program.forks };
                 r = nursery_ask(pools->nursery.fd, &policy, pool->unborn);
-                if (r != -EAGAIN)
-                        end_birth(pool);
-                if (r != -EAGAIN && pool == asking)
+                if (r == -EAGAIN || is_childless(r))
+                        continue;
+                end_birth(pool);
+                if (pool == asking)
                         refused = r;
         }
         if (pools->nursery.events)
