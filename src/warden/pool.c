@@ -2,6 +2,7 @@
 #include "warden/pool.h"
 
 #include <malloc.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -26,11 +27,13 @@ static void end_birth(struct pool *pool)
         pool->unborn = base_close(pool->unborn);
 }
 
-/* Is nobody there to be asked? The end of the nursery is an event, which ends the warden and says
- * so to everyone; it may come after a request. */
-static bool is_childless(int r)
+/* Has the nursery died? That is an event, which ends the warden and says so to everyone; others may
+ * come before it. */
+static bool is_orphaned(const struct pools *pools)
 {
-        return r == -EPIPE || r == -ECONNRESET;
+        struct pollfd nursery = { .fd = pools->nursery.fd, .events = POLLIN };
+
+        return poll(&nursery, 1, 0) > 0;
 }
 
 /* Ask for the makers that nobody has asked for yet. Many may be wanted at once, each with a policy
@@ -41,13 +44,15 @@ static int bear(struct pools *pools, const struct pool *asking)
         struct pool *pool;
         int r = 0, refused = 0;
 
-        while (r != -EAGAIN && !is_childless(r) && (pool = TAILQ_FIRST(&pools->births))) {
+        while (r != -EAGAIN && (pool = TAILQ_FIRST(&pools->births))) {
                 struct wire_policy policy = pool->wanted;
 
                 /* Inits are copies of their maker. */
                 policy.program = (struct wire_program){ .forks = policy.program.forks };
                 r = nursery_ask(pools->nursery.fd, &policy, pool->unborn);
-                if (r == -EAGAIN || is_childless(r))
+                if (r < 0 && is_orphaned(pools))
+                        return 0;
+                if (r == -EAGAIN)
                         continue;
                 end_birth(pool);
                 if (pool == asking)
@@ -403,7 +408,8 @@ static void take_box(struct pool *pool, struct wire_message *message)
         pool_take_made(pool, box);
 }
 
-/* The maker is gone. If it was ever of use, those who wait get another. */
+/* The maker is gone. If it was ever of use, those who wait get another; where none can be had, they
+ * will be told. */
 static void lose_maker(struct pool *pool)
 {
         cbx_error error = CBX_ERROR_INIT;
@@ -411,6 +417,8 @@ static void lose_maker(struct pool *pool)
 
         pool_close_maker(pool);
         pool_drop_boxes(pool, 0);
+        if (is_orphaned(pool->pools))
+                return;
         if (proven) {
                 pool_serve(pool);
                 return;
