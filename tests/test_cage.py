@@ -65,6 +65,34 @@ def fallen_back(user):
         check(result.guarantee(name)["enforced"], name)
 
 
+# Some hosts allow a user namespace and then no mount in it: that is found out by the box itself.
+NO_MOUNTS = (
+    sys.executable,
+    "-c",
+    """
+import ctypes, os, struct, sys
+libc = ctypes.CDLL(None)
+steps = [(0x20, 0, 0, 0), (0x15, 2, 0, 165), (0x15, 1, 0, 442), (0x06, 0, 0, 0x7FFF0000), (0x06, 0, 0, 0x50001)]
+code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in steps))
+class Program(ctypes.Structure):
+    _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
+program = Program(len(steps), ctypes.addressof(code))
+assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, ctypes.byref(program)) == 0
+os.execv(sys.argv[1], sys.argv[1:])
+""",
+)
+
+
+@for_people("also where a namespace is allowed and no mount in it; the input is that of the second box")
+def mounts_refused(user):
+    result = run(user, "cat", box=None, prefix=NO_MOUNTS, data=b"hello\n")
+    equal(text(result), "hello\n")
+    check("Landlock" in result.guarantee("files")["by"], result.guarantee("files"))
+    check("error" not in result.report, result.report)
+    result = run(user, "true", box="namespaces", prefix=NO_MOUNTS)
+    equal((result.code, result.reason), (125, "setup"))
+
+
 @for_people("a box of namespaces that was asked for is refused there, with the fix")
 def refused(user):
     result = run(user, "true", box="namespaces", prefix=NO_NAMESPACES)

@@ -33,15 +33,20 @@ static int try_inside(void *ret)
         __builtin_unreachable();
 }
 
+int host_refuses_clone3(void)
+{
+        /* Where it is known it says that this is no way to ask. */
+        return syscall(SYS_clone3, NULL, 0) < 0 && errno != EINVAL ? lasting(errno) : 0;
+}
+
 static int try_namespaces(void)
 {
         _Alignas(16) char stack[4096];
-        int refused = 0, status;
+        int refused = host_refuses_clone3(), status;
         pid_t pid;
 
-        /* Boxes are cloned by it; where it is known it says that this is no way to ask. */
-        if (syscall(SYS_clone3, NULL, 0) < 0 && errno != EINVAL)
-                return lasting(errno);
+        if (refused != 0)
+                return refused;
         pid = clone(try_inside, stack + sizeof(stack),
                     CLONE_NEWUSER | CLONE_VM | CLONE_VFORK | SIGCHLD, &refused);
         if (pid < 0)

@@ -5,9 +5,12 @@
 
 #include "base/base.h"
 
-/* 0, or the errno with which they are refused. Tried once per process; what is forked from it
- * remembers. */
+/* 0, or the errno with which they are refused. Tried once per process, which takes a process of its
+ * own; what is forked from it remembers. */
 int host_refuses_namespaces(void);
+
+/* The same of the call that makes them, which costs nothing to ask: what containers refuse. */
+int host_refuses_clone3(void);
 
 /* Why that is, as far as the errno tells, and what to do about it. */
 int host_explain_refusal(int code, cbx_error *error);

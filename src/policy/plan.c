@@ -267,6 +267,13 @@ bool plan_is_caged(const cbx_policy *policy)
                (policy->box == POLICY_BOX_AUTO && host_refuses_namespaces() != 0);
 }
 
+static bool is_caged(const cbx_policy *policy, const struct plan_options *options)
+{
+        if (options->hopeful && policy->box == POLICY_BOX_AUTO)
+                return host_refuses_clone3() != 0;
+        return plan_is_caged(policy);
+}
+
 /* Root hands its boxes to an id that is nobody's; everyone else, and a root that has no such id
  * to give (in a container that maps a single one), stays who he is, without any privilege. */
 static void set_identity(struct plan *plan)
@@ -377,7 +384,7 @@ int plan_compile(cbx_policy *policy, const struct plan_options *options, cbx_err
         plan->wipe = options->wipe;
         plan->wipe_length = options->wipe_length;
         plan->landlock_abi = landlock_abi();
-        plan->caged = plan_is_caged(policy);
+        plan->caged = is_caged(policy, options);
         set_identity(plan);
         plan->n_rlimits = plan_rlimits(&policy->limits, plan->rlimits);
         r = policy->system ? plan_add_system(plan, error) : 0;

@@ -126,6 +126,7 @@ struct plan_options {
         char *wipe; /* memory that init clears: the command line, which /proc/1 shows */
         size_t wipe_length;
         bool explain;          /* record refused paths and connections */
+        bool hopeful;          /* the host is taken to allow namespaces until it says otherwise */
         bool tty;              /* calls may have a terminal of their own */
         bool lends;            /* boxes without a network may be lent one (box/lend.h) */
         bool zygote;           /* boxes may be forked from a zygote (box/fork.h) */
@@ -145,7 +146,7 @@ static inline void plan_freep(struct plan **plan)
 }
 #define _cleanup_plan_ _cleanup_(plan_freep)
 
-/* Will a box for this policy be made without namespaces? */
+/* Will a box for this policy be made without namespaces? Asks the host. */
 bool plan_is_caged(const cbx_policy *policy);
 /* Does the policy show what is at this path? */
 bool plan_shows(const struct plan *plan, const char *path);

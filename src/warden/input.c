@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <sys/sysmacros.h>
 
 #define PIECE 4096
 
@@ -25,6 +26,14 @@ static enum input_kind kind_of(int fd)
         if (S_ISFIFO(st.st_mode))
                 return INPUT_PIPE;
         return S_ISSOCK(st.st_mode) ? INPUT_SOCKET : INPUT_OTHER;
+}
+
+bool input_stays(int source)
+{
+        struct stat st;
+
+        return kind_of(source) != INPUT_OTHER ||
+               (fstat(source, &st) == 0 && S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3));
 }
 
 int input_make_pipe(int ret_pipe[2])

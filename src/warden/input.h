@@ -41,6 +41,9 @@ int input_join(struct input *input, int source, const char *data, size_t length,
 /* Move what can be moved. Afterwards watch the source if input->waiting, else the box's pipe. */
 void input_step(struct input *input);
 
+/* Is what a box was shown of it, and did not read, still there for another? */
+bool input_stays(int source);
+
 /* The call is over: give back what was not read. */
 void input_close(struct input *input);
 
