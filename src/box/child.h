@@ -182,6 +182,7 @@ int root_open(int root, const char *path, uint64_t flags);
 bool root_is_own(dev_t device); /* was it mounted here, or in the mould? */
 int root_find(struct child *child, const char *path, struct place *ret);
 int root_make(struct child *child, const char *path, bool directory, struct place *ret);
+void root_forget_parent(struct child *child);
 int root_attach(struct child *child, int tree, const struct place *place);
 int root_new_tmpfs(struct child *child, uint64_t size, const char *mode);
 int root_mount_tmpfs(struct child *child, const char *path, uint64_t size);

@@ -77,7 +77,8 @@ int box_refill_dev(struct child *child)
                      : root_mount_tmpfs(child, "/dev/shm", child->plan->policy->limits.tmp_size);
 }
 
-/* What all boxes of a plan have in common; with places for terminals and shared memory. */
+/* What all boxes of a plan have in common; in a root that they share with places for terminals and
+ * shared memory, which each of them has for itself. */
 int box_fill_dev(struct child *child)
 {
         struct place place;
@@ -85,9 +86,9 @@ int box_fill_dev(struct child *child)
 
         for (size_t i = 0; r == 0 && i < n_devices(child); i++)
                 r = attach_device(child, i);
-        if (r == 0)
+        if (r == 0 && child->shared)
                 r = root_make(child, "/dev/pts", true, &place);
-        if (r == 0)
+        if (r == 0 && child->shared)
                 r = root_make(child, "/dev/shm", true, &place);
         for (size_t i = 0; r == 0 && i < ARRAY_SIZE(links); i++)
                 if (symlinkat(links[i].target, child->root, links[i].name) < 0)

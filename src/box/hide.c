@@ -36,7 +36,7 @@ int box_hide(struct child *child, size_t index)
                             OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
         if (tree < 0)
                 return step_failed(child, "hide", step->target, errno);
-        child->parent.fd = base_close(child->parent.fd); /* its path was on this stack */
+        root_forget_parent(child); /* its path was on this stack */
         r = root_find(child, step->target, &place);
         if (r < 0)
                 return r;

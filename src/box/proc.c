@@ -91,16 +91,16 @@ static int mask_all(struct child *child, const struct place *file, const struct 
 /* Something empty of each kind is made in /dev/shm, copied over what is masked, and taken away. */
 static int mask_proc(struct child *child)
 {
-        struct place file = { -1, "", false }, directory = { -1, "", false };
+        struct place file, directory;
         int r;
 
-        r = root_make(child, "/dev/shm/.file", false, &file);
+        r = root_find(child, "/dev/shm/.file", &file);
         if (r == 0)
-                r = root_make(child, "/dev/shm/.directory", true, &directory);
+                r = root_find(child, "/dev/shm/.directory", &directory);
         if (r < 0)
                 return r;
-        if (fchmodat(file.parent, file.name, 0, 0) < 0 ||
-            fchmodat(directory.parent, directory.name, 0, 0) < 0)
+        if (mknodat(file.parent, file.name, S_IFREG, 0) < 0 ||
+            mkdirat(directory.parent, directory.name, 0) < 0)
                 return step_failed(child, "mask /proc", NULL, errno);
         r = mask_all(child, &file, &directory);
         if (r < 0)

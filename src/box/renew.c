@@ -72,7 +72,7 @@ int box_enter_copy(struct child *child)
                 r = box_refill_dev(child);
         if (r == 0)
                 r = box_mount_proc(child);
-        child->parent.fd = base_close(child->parent.fd);
+        root_forget_parent(child);
         child->root = base_close(child->root);
         return r;
 }

@@ -96,7 +96,7 @@ static int make_name(struct child *child, int parent, const char *name, bool dir
 /* Go down from the new root along the first `length` bytes of `path`, making what is missing. */
 static int open_parent(struct child *child, const char *path, size_t length)
 {
-        int parent = root_open(child->root, ".", O_PATH | O_DIRECTORY);
+        int parent = child->root;
         const char *end = path + length;
         char name[256];
 
@@ -123,11 +123,19 @@ static int open_parent(struct child *child, const char *path, size_t length)
                                            errno == ENOENT ? "make a mount point"
                                                            : "open a directory on the way",
                                            path, errno == ENOENT ? EROFS : errno);
-                base_close(parent);
+                if (parent != child->root)
+                        base_close(parent);
                 parent = next;
                 path += n;
         }
-        return parent < 0 ? step_failed(child, "open the new root", NULL, errno) : parent;
+        return parent;
+}
+
+void root_forget_parent(struct child *child)
+{
+        if (child->parent.fd != child->root)
+                base_close(child->parent.fd);
+        child->parent.fd = -1;
 }
 
 /* Steps come sorted, so that most share the parent of the one before. */
@@ -137,7 +145,7 @@ static int find_parent(struct child *child, const char *path, size_t length)
 
         if (last->fd >= 0 && last->length == length && strncmp(last->path, path, length) == 0)
                 return 0;
-        base_close(last->fd);
+        root_forget_parent(child);
         last->fd = open_parent(child, path, length);
         if (last->fd < 0)
                 return last->fd;
@@ -197,15 +205,17 @@ int root_copy_tree(struct child *child, int at, const char *path)
 /* A part of the host's tree. */
 static int open_host_tree(struct child *child, const struct plan_step *step)
 {
-        _cleanup_fd_ int source = open(step->source, O_PATH | O_CLOEXEC | O_NOFOLLOW);
+        _cleanup_fd_ int tree = (int)syscall(SYS_open_tree, AT_FDCWD, step->source,
+                                             OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE |
+                                                     AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT);
         struct stat st;
 
-        if (source < 0 || fstat(source, &st) < 0)
+        if (tree < 0 || fstat(tree, &st) < 0)
                 return step_failed(child, "open", step->source, errno);
         /* The plan resolved this path once; anything else in its place is refused. */
         if (st.st_dev != step->device || st.st_ino != step->inode)
                 return step_failed(child, "open what the plan resolved", step->source, ESTALE);
-        return root_copy_tree(child, source, "");
+        return TAKE_FD(tree);
 }
 
 static int add_tree(struct child *child, size_t index)
@@ -395,7 +405,7 @@ int box_build_mould(struct child *child)
                 r = seal_mould(child);
         if (r == 0)
                 r = box_leave_dead_proc(child);
-        child->parent.fd = base_close(child->parent.fd);
+        root_forget_parent(child);
         if (r == 0)
                 r = leave_host(child);
         child->root = base_close(child->root);
@@ -419,7 +429,7 @@ int box_enter_root(struct child *child)
                 r = box_mount_proc(child);
         if (r == 0 && child->zygote)
                 r = box_leave_proc(child);
-        child->parent.fd = base_close(child->parent.fd);
+        root_forget_parent(child);
         if (r == 0)
                 r = leave_host(child);
         child->root = base_close(child->root);
