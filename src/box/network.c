@@ -41,6 +41,12 @@ static int check_lent(struct child *child)
         return 0;
 }
 
+/* Has the box a net namespace of its own? */
+static bool is_wanted(const struct child *child)
+{
+        return child->plan->policy->network != POLICY_NETWORK_HOST && box_fence(FENCE_NET);
+}
+
 /* Runs in main while init builds the root: making a net namespace takes the kernel longer than
  * anything else in a box, and two processors can share the work. */
 int box_enter_network(struct child *child)
@@ -56,7 +62,7 @@ int box_enter_network(struct child *child)
                 return step_failed(child, "set the host name", NULL, errno);
         if (child->used)
                 return check_lent(child);
-        if (network != POLICY_NETWORK_HOST && box_fence(FENCE_NET)) {
+        if (is_wanted(child)) {
                 if (syscall(SYS_unshare, CLONE_NEWNET) < 0)
                         return step_failed(child, "make a net namespace", NULL, errno);
                 made = openat(child->host_proc, "self/ns/net", O_RDONLY | O_CLOEXEC);
@@ -80,7 +86,11 @@ int box_join_network(struct child *child)
                 return 0;
         if (descriptor_receive(child->pair[0], &network, 1, &byte) <= 0)
                 return step_failed(child, "meet the main process", NULL, EPIPE);
-        if (network >= 0 && syscall(SYS_setns, network, CLONE_NEWNET) < 0)
+        if (!is_wanted(child))
+                return 0;
+        if (network < 0) /* a descriptor for which there is no room is dropped on the way */
+                return step_failed(child, "take the net namespace", NULL, EMFILE);
+        if (syscall(SYS_setns, network, CLONE_NEWNET) < 0)
                 return step_failed(child, "join the net namespace", NULL, errno);
         return 0;
 }
