@@ -91,7 +91,7 @@ static int mask_all(struct child *child, const struct place *file, const struct 
 /* Something empty of each kind is made in /dev/shm, copied over what is masked, and taken away. */
 static int mask_proc(struct child *child)
 {
-        struct place file, directory;
+        struct place file = { -1, "", false }, directory = { -1, "", false };
         int r;
 
         r = root_find(child, "/dev/shm/.file", &file);
