@@ -94,6 +94,13 @@ def timeout_tree(user):
     equal(harness.wait_until(lambda: not harness.processes_with(f"sleep\0{mark}"), 5), True, "nothing left")
 
 
+@harness.for_people("timeout waits for a large program to go, and does not take it for one that hangs")
+def timeout_large(user):
+    script = "import time; x = bytearray(900 << 20); x[::4096] = bytes([1]) * len(x[::4096]); print('up', flush=True); time.sleep(1000)"
+    result = ended(box("--json", "--timeout", "4", "--memory", "2G", "--", PYTHON, "-c", script, user=user), "timeout", 124)
+    equal(result.report["warnings"], [], "the warnings")
+
+
 @harness.for_people("the end of the program is the end of its tree")
 def end_of_tree(user):
     mark = f"8{uuid.uuid4().int % 10**8:08d}"

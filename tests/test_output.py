@@ -573,7 +573,22 @@ def signals(user):
             line(process, b"ready\n")
             process.send_signal(number)
             code, out, err = finish(process)
-            equal((code, out, err), (6, f"got {name}\n".encode(), b""), f"after SIG{name}")
+            equal((code, out), (6, f"got {name}\n".encode()), f"after SIG{name}")
+            check(err in (b"", b"Quit\n", b"Hangup\n"), f"what the shell says of its command is {err!r}")
+        finally:
+            harness.end(process)
+
+
+@harness.for_people("what a terminal sends reaches a shell and the command that it waits for")
+def group_signal(user):
+    for number in (signal.SIGINT, signal.SIGHUP):  # bash itself ignores SIGQUIT
+        mark = new_mark()
+        process = start("--timeout", "60", "--", "bash", "-c", f"for i in 1 2 3; do sleep {mark}; done; echo end", user=user)
+        try:
+            await_mark(mark)
+            process.send_signal(number)
+            code, out, _ = finish(process)
+            equal((code, out), (128 + number, b""), f"after signal {number}")
         finally:
             harness.end(process)
 

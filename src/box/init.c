@@ -111,6 +111,16 @@ static void reap(struct child *child, int signals)
         init_reap(child);
 }
 
+/* A signal of the caller's. What a terminal sends to all who have it in front, goes to all who
+ * would: a shell waits for its child before it looks. */
+static void pass_on(const struct child *child, int signal)
+{
+        bool to_all = signal == SIGINT || signal == SIGQUIT || signal == SIGHUP;
+
+        if (!to_all || kill(-child->main, signal) < 0)
+                kill(child->main, signal);
+}
+
 /* Nobody is left under the filter: main and all that it started are on their way out, and nothing
  * is left to do for init but to wait for that. */
 static void await_end(struct child *child)
@@ -186,7 +196,7 @@ static _Noreturn void live(struct child *child, int signals)
                         next = settling ? time_now() + LOOK_USUAL : 0;
                 }
                 if (fds[CONTROL].revents && order[0] == BOX_SIGNAL && child->main > 0)
-                        kill(child->main, order[1]);
+                        pass_on(child, order[1]);
                 if (fds[NOTIFIER].revents & POLLIN) {
                         verdict = notify_serve(child);
                 } else if (fds[NOTIFIER].revents) {

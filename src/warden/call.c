@@ -88,14 +88,20 @@ static uint64_t wall_end(const struct call *call, uint64_t started)
 
 /* ---- The end ---- */
 
+static void kill_box(struct call *call)
+{
+        call->kill_by = time_now() + KILL_GRACE;
+        set_deadline(call, call->kill_by);
+        box_kill(&call->box.box);
+}
+
 void call_force_end(struct call *call, enum reason reason)
 {
         if (call->ended || call->forced)
                 return;
         call->forced = true;
         call->forced_reason = reason;
-        set_deadline(call, time_now() + KILL_GRACE);
-        box_kill(&call->box.box);
+        kill_box(call);
 }
 
 static void stop_input(struct call *call)
@@ -402,6 +408,15 @@ static void give_up(struct call *call)
         over(call);
 }
 
+/* That the caller does not take, of a call that was ended. */
+static void drop_output(struct call *call)
+{
+        report_warn(call->report, "output that the caller did not read in time was dropped");
+        for (int i = 0; i < STREAMS; i++)
+                if (call->streams[i].source.fd >= 0)
+                        call_output_close(call, &call->streams[i]);
+}
+
 static void expire(struct timer *timer, uint64_t now)
 {
         struct call *call = timer->owner;
@@ -414,19 +429,17 @@ static void expire(struct timer *timer, uint64_t now)
                 set_deadline(call, call->deadline);
         } else if (!call->ended && !call->forced) {
                 expire_running(call, now);
-        } else if (!call->dead && call->forced) {
-                give_up(call);
-        } else if (!call->dead) { /* init reported but does not go */
-                box_kill(&call->box.box);
+        } else if (!call->dead && !call->forced) { /* init reported but does not go */
                 call->forced = true;
                 call->forced_reason = REASON_MAX_;
-                set_deadline(call, now + KILL_GRACE);
-        } else if (!call->done && call->forced) { /* output that the caller does not take */
-                report_warn(call->report,
-                            "output that the caller did not read in time was dropped");
-                for (int i = 0; i < STREAMS; i++)
-                        if (call->streams[i].source.fd >= 0)
-                                call_output_close(call, &call->streams[i]);
+                kill_box(call);
+        } else if (!call->dead && now >= call->kill_by) {
+                give_up(call);
+        } else {
+                if (!call->done && call->ended && call->forced)
+                        drop_output(call);
+                if (!call->dead)
+                        set_deadline(call, call->kill_by);
         }
 }
 

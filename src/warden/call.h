@@ -64,6 +64,7 @@ struct call {
         uint64_t begun;
         uint64_t started;   /* when that was first seen; 0 before */
         uint64_t deadline;  /* of whatever comes next */
+        uint64_t kill_by;   /* when who was killed must have gone */
         uint64_t cancel_at; /* when patience with a program that was asked to go is over */
         bool watched;       /* init has been told to look at the tree */
         bool ended;         /* init has reported, or is dead */
