@@ -562,7 +562,7 @@ def nonsense():
         busy.free()
         client.close()
         count = len(os.listdir(f"/proc/{warden.process.pid}/fd"))
-        check(count < 60, f"{count} descriptors are open")
+        check(count < 120, f"{count} descriptors are open")
         equal(warden.process.poll(), None, "the warden")
 
 
@@ -589,8 +589,8 @@ class Wire:
 
     def start(self, line, again, *argv, fds=(), mode=library.CAPTURE):
         words = number(len(argv)) + b"".join(text(word) for word in argv)
-        body = number(1) + text(None) + words + number(0) + text(None) + number(0) + text(b"") + number(mode, 0, 0, 0)
-        body += number(*[0] * 11) + number(0, 0, 0, 0) + number(line, int(again))
+        body = number(line, int(again)) + number(1) + text(None) + words + number(0) + text(None) + number(0) + text(b"") + number(mode, 0, 0, 0)
+        body += number(*[0] * 11) + number(0, 0, 0, 0)
         self.say(self.connection, self.START, body, fds)
 
     def open(self, line, *argv, **more):
@@ -620,20 +620,23 @@ def lines():
             equal(peer.said(line), Wire.REPORT, "the next answer")
         own = peer.open(0, b"/bin/true")
         equal((peer.said(own), peer.said(own)), (Wire.REPORT, None), "a socket of the call's own")
-        events = peer.open(6, b"/bin/true", mode=library.EVENTS)
-        equal((peer.said(events), peer.said(events)), (Wire.REPORT, None), "a line for a call with events, which is refused")
+        events = peer.open(6, b"/bin/echo", b"x", mode=library.EVENTS)
+        equal(peer.said(events), Wire.REPORT, "a line for a call with events, which is refused before it says any")
         fresh = peer.open(3, b"/bin/true")  # in place of the first
         equal((peer.said(line), peer.said(fresh)), (None, Wire.REPORT), "a line that was opened anew")
 
         peer.say(fresh, Wire.KILL, b"")  # there is nothing to be killed
         equal(peer.said(fresh), None, "a line on which something was said between calls")
         equal(warden.run("echo", "fine").out, b"fine\n", "another client")
+        for number_of_none in (5, 3):  # never opened, and closed: whoever has its other end sees that
+            peer.start(number_of_none, True, b"/bin/true")
+        own = peer.open(0, b"/bin/true")
+        equal(peer.said(own), Wire.REPORT, "the connection after calls on lines that are not there")
         spoilt = {
-            "a line that is not there": lambda: peer.start(5, True, b"/bin/true"),
-            "a line that was closed": lambda: peer.start(3, True, b"/bin/true"),
             "a line that is in use": lambda: [peer.open(4, b"/bin/sleep", b"1000"), peer.start(4, True, b"/bin/true")],
             "one in use, with a socket": lambda: [peer.open(4, b"/bin/sleep", b"1000"), peer.open(4, b"/bin/true")],
             "no number of one": lambda: peer.start(0, True, b"/bin/true"),
+            "a number too high": lambda: peer.open(9, b"/bin/true"),
         }
         counts = []
         for _ in range(6):
@@ -660,6 +663,13 @@ def lines_of_library():
     for n in range(20):
         equal(warden.run(policy, ["echo", str(n)])["output"], f"{n}\n".encode(), "the output")
     equal(own_sockets(), before, "the sockets of this process")
+    other = warden.start(policy, ["sh", "-c", "read line; echo $line"], input=b"here\n")
+    for size in (10000, 20000, 100000):  # on a line, too large for one, in a file
+        equal(len(warden.run(policy, ["sh", "-c", 'printf %s "$1"', "sh", "x" * size])["output"]), size, "a long argument")
+    equal(warden.run(policy, ["true"] + ["x"] * 300000)["reason"], "setup", "more arguments than a warden reads")
+    equal(warden.run(policy, ["echo", "next"])["output"], b"next\n", "the call after it")
+    equal(other.wait()["output"], b"here\n", "a call that was under way")
+    other.free()
     for _ in range(3):
         pid = warden.pid
         os.kill(pid, signal.SIGKILL)

@@ -7,6 +7,7 @@ import contextlib
 import os
 import pathlib
 import secrets
+import select
 import signal
 import sys
 import time
@@ -195,6 +196,27 @@ def killed():
                     os.kill(pid, signal.SIGKILL)
             check(harness.wait_until(lambda boxes=boxes: not boxes & harness.process_table().keys(), 20), "a box stays")
             equal(run(warden, policy, argv, b"%d" % n)["output"], b"%d" % n, "output")
+
+
+@harness.case("a zygote that keeps the sockets of its boxes delays no end, and keeps no warden alive")
+def hoarder():
+    program = SCRATCH.install(str(pathlib.Path(harness.callbox_path()).parent / "tests" / "hoarder"), f"hoarder-{secrets.token_hex(4)}")
+    warden, policy = LIBRARY.warden(program=CALLBOX), LIBRARY.policy({"files": {"read": [program]}})
+    pid = warden.pid
+    for _ in range(FEW):
+        call = warden.start(policy, [program], warm=2, output_mode=library.EVENTS)
+        heard = b""
+        while b"\n" not in heard:
+            select.select([call], [], [], 20 * SLOW)
+            heard += call.step()[1]
+        equal(heard, b"forked\n", "what the program says")
+        call.kill()
+        report = call.wait()
+        equal((report["reason"], report["json"]["warnings"]), ("cancelled", []), "the end")
+        call.free()
+    warden.close()
+    check(harness.wait_until(lambda: not os.path.exists(f"/proc/{pid}"), 20 * SLOW), "the warden stays")
+    check(harness.wait_until(lambda: not harness.programs(program), 20 * SLOW), "a box stays")
 
 
 @harness.case("programs that do not wait, write at once or cannot be started end as they do without")

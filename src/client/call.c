@@ -134,7 +134,6 @@ static int start(cbx_warden *warden, cbx_policy *policy, const cbx_spec *spec,
                 request.fds[request.n_fds++] = known.output_fd;
         if (known.errors_mode == CBX_TO_FD)
                 request.fds[request.n_fds++] = known.errors_fd;
-        on_line = on_line && wire_fits_line(&asked);
         if (on_line)
                 r = new_call(policy, known.id, &call, error);
         else

@@ -383,12 +383,13 @@ static int introduce(cbx_warden *warden, cbx_policy *policy, struct wire_policy 
  * A call that nobody but this library sees needs no socket of its own: to make one, to hand it over
  * and to close both its ends takes as long as all else that is said about a short call.
  */
-static int take_line(cbx_warden *warden, cbx_call *call, struct wire_spec *spec, int *ret_theirs)
+static int take_line(cbx_warden *warden, cbx_call *call, bool fits, struct wire_line *ret_line,
+                     int *ret_theirs)
 {
         struct client_line *line = NULL;
         int pair[2];
 
-        for (size_t i = 0; i < WIRE_LINES; i++) {
+        for (size_t i = 0; fits && i < WIRE_LINES; i++) {
                 struct client_line *other = &warden->lines[i];
 
                 if (!other->busy && (!line || line->socket < 0))
@@ -396,8 +397,8 @@ static int take_line(cbx_warden *warden, cbx_call *call, struct wire_spec *spec,
         }
         call->socket = base_close(call->socket); /* of a connection that was lost */
         call->line = 0;
-        spec->again = line && line->socket >= 0;
-        if (spec->again) {
+        ret_line->again = line && line->socket >= 0;
+        if (ret_line->again) {
                 call->socket = TAKE_FD(line->socket);
         } else {
                 if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
@@ -407,7 +408,7 @@ static int take_line(cbx_warden *warden, cbx_call *call, struct wire_spec *spec,
         }
         if (line) {
                 line->busy = true;
-                call->line = spec->line = (unsigned)(line - warden->lines) + 1;
+                call->line = ret_line->number = (unsigned)(line - warden->lines) + 1;
                 call->connection = warden->connections;
         }
         return 0;
@@ -433,31 +434,37 @@ void client_leave_line(cbx_warden *warden, cbx_call *call)
 static int send_request(cbx_warden *warden, cbx_policy *policy, struct wire_policy *asked,
                         struct client_request *request)
 {
-        _cleanup_pack_ struct pack pack = PACK_INIT;
+        _cleanup_pack_ struct pack body = PACK_INIT, line_pack = PACK_INIT;
         _cleanup_fd_ int theirs = -1;
-        struct wire_spec spec;
+        struct wire_line line = { 0 };
+        size_t length;
         uint64_t id;
         int r = introduce(warden, policy, asked, &id);
 
         if (r < 0)
                 return r;
-        if (request->spec) {
-                spec = *request->spec;
-                if (request->line_for) {
-                        r = take_line(warden, request->line_for, &spec, &theirs);
-                        request->fds[WIRE_FD_CALL] = theirs;
-                }
-                wire_pack_spec(&pack, id, &spec);
-        } else {
-                pack_number(&pack, id);
+        if (request->spec)
+                wire_pack_spec(&body, id, request->spec);
+        else
+                pack_number(&body, id);
+        length = body.buffer.length + WIRE_LINE_SIZE;
+        if (length > WIRE_REQUEST_MAX)
+                return -E2BIG;
+        if (request->line_for) {
+                r = take_line(warden, request->line_for, wire_fits_line(request->spec, length),
+                              &line, &theirs);
+                request->fds[WIRE_FD_CALL] = theirs;
         }
-        if (r == 0 && pack.buffer.length > WIRE_REQUEST_MAX)
-                r = -E2BIG;
+        if (request->spec)
+                wire_pack_line(&line_pack, &line);
+        if (r == 0 && (body.failed || line_pack.failed))
+                r = -ENOMEM;
         if (r < 0)
                 return r;
-        return wire_send_packed(warden->socket, request->type, &pack,
-                                request->fds + (request->fds[WIRE_FD_CALL] < 0),
-                                request->n_fds - (request->fds[WIRE_FD_CALL] < 0), 0);
+        return wire_send(warden->socket, request->type,
+                         (struct iovec[]){ { line_pack.buffer.data, line_pack.buffer.length },
+                                           { body.buffer.data, body.buffer.length } },
+                         2, request->fds + line.again, request->n_fds - line.again, 0);
 }
 
 int client_send_request(cbx_warden *warden, cbx_policy *policy, struct client_request *request,

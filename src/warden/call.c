@@ -88,11 +88,24 @@ static uint64_t wall_end(const struct call *call, uint64_t started)
 
 /* ---- The end ---- */
 
+static void ended(struct call *call);
+
+/* Watch for the end of init, with which nothing of the box is left. */
+static void await_init(struct call *call)
+{
+        if (loop_watch(call->loop, &call->init, EPOLLIN) == 0)
+                return;
+        call->dead = true; /* whenever it goes */
+        ended(call);
+        tell(call);
+}
+
 static void kill_box(struct call *call)
 {
         call->kill_by = time_now() + KILL_GRACE;
         set_deadline(call, call->kill_by);
         box_kill(&call->box.box);
+        await_init(call);
 }
 
 void call_force_end(struct call *call, enum reason reason)
@@ -215,15 +228,16 @@ static void control_ready(struct watch *control, uint32_t events)
         (void)events;
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
                 return;
-        /* Without namespaces init may be dead and others not yet: its keeper sees to that. */
-        if (n > 0 || !call->plan->caged)
+        if (n > 0)
                 ended(call);
         loop_unwatch(call->loop, control);
-        if (loop_watch(call->loop, &call->init, EPOLLIN) < 0) { /* whenever it goes */
-                call->dead = true;
-                ended(call);
-                tell(call);
+        /* Init was killed; others may not be dead yet. The kernel sees to them before init is gone,
+         * and without namespaces its keeper. */
+        if (n <= 0 && !call->plan->caged && !call->ended) {
+                call->closing = true;
+                set_deadline(call, time_now() + FLUSH_GRACE);
         }
+        await_init(call);
 }
 
 static void init_gone(struct watch *init, uint32_t events)
@@ -318,7 +332,9 @@ static void watch_box(struct call *call)
         call->input_source = (struct watch){ .fd = -1, .ready = input_ready, .owner = call };
         if (call->box.running && call->input.box >= 0) /* it waits for nothing else */
                 input_ready(&call->input_box, EPOLLOUT);
-        call_watch(call, &call->control, EPOLLIN); /* which ends no later than init */
+        call_watch(call, &call->control, EPOLLIN); /* which ends no later than init ... */
+        if (call->box.zygote) /* ... unless it was forked by one who may hold it as well */
+                call_watch(call, &call->init, EPOLLIN);
         for (int i = 0; i < STREAMS; i++)
                 call_watch(call, &call->streams[i].source, EPOLLIN);
         if (call->spec->tty) {
@@ -427,6 +443,8 @@ static void expire(struct timer *timer, uint64_t now)
         }
         if (now < call->deadline) {
                 set_deadline(call, call->deadline);
+        } else if (call->closing && !call->ended) { /* there is much to clear up */
+                ended(call);
         } else if (!call->ended && !call->forced) {
                 expire_running(call, now);
         } else if (!call->dead && !call->forced) { /* init reported but does not go */

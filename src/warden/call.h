@@ -67,6 +67,7 @@ struct call {
         uint64_t kill_by;   /* when who was killed must have gone */
         uint64_t cancel_at; /* when patience with a program that was asked to go is over */
         bool watched;       /* init has been told to look at the tree */
+        bool closing;       /* init is on its way out, and has not reported */
         bool ended;         /* init has reported, or is dead */
         bool forced;        /* by a limit, or by the caller */
         enum reason forced_reason;

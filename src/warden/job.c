@@ -57,14 +57,16 @@ void job_close_lines(struct client *client)
 /* The socket of a call: a line that is there, or the one that came along. */
 static int take_socket(struct client *client, struct job *job, struct wire_message *message)
 {
-        struct watch *line = job->asked.line ? &client->lines[job->asked.line - 1] : NULL;
+        struct watch *line = job->line.number ? &client->lines[job->line.number - 1] : NULL;
 
-        if (line && (line->owner != client || (job->asked.again && line->fd < 0)))
+        if (line && line->owner != client)
                 return -EPROTO;
-        if (!job->asked.again && message->fds[WIRE_FD_CALL] < 0)
+        if (job->line.again && line->fd < 0)
+                return -EPIPE; /* its other end sees that */
+        if (!job->line.again && message->fds[WIRE_FD_CALL] < 0)
                 return message->lost ? -EMFILE : -EPROTO;
         job->socket = line ? line : &job->own;
-        if (!job->asked.again) {
+        if (!job->line.again) {
                 close_line(client, job->socket);
                 job->socket->fd = TAKE_FD(message->fds[WIRE_FD_CALL]);
         }
@@ -360,7 +362,7 @@ static void take_descriptors(struct job *job, struct wire_message *message)
 {
         bool wanted[3] = { job->asked.input_from_fd, job->asked.output_mode[0] == CBX_TO_FD,
                            job->asked.output_mode[1] == CBX_TO_FD };
-        size_t next = job->asked.again ? WIRE_FD_CALL : WIRE_FD_INPUT;
+        size_t next = WIRE_FD_INPUT;
 
         for (size_t i = 0; i < ARRAY_SIZE(wanted); i++)
                 job->fds[i] = wanted[i] ? TAKE_FD(message->fds[next++]) : -1;
@@ -369,6 +371,7 @@ static void take_descriptors(struct job *job, struct wire_message *message)
 static int read_request(struct job *job, struct wire_message *message)
 {
         struct unpack unpack;
+        int r;
 
         if (message->own) {
                 job->body = TAKE_PTR(message->own);
@@ -383,7 +386,11 @@ static int read_request(struct job *job, struct wire_message *message)
                 job->policy = unpack_number(&unpack);
                 return unpack_is_whole(&unpack) ? 0 : -EPROTO;
         }
-        return wire_unpack_spec(&unpack, &job->policy, &job->asked);
+        (void)wire_unpack_line(&unpack, &job->line);
+        r = wire_unpack_spec(&unpack, &job->policy, &job->asked);
+        if (r == 0 && job->line.number && !wire_fits_line(&job->asked, message->length))
+                r = -EPROTO;
+        return r;
 }
 
 /* Why a call cannot be taken; 0 when it can. */
@@ -421,14 +428,24 @@ static int check_request(struct job *job, struct wire_message *message, cbx_erro
 
 int job_open(struct client *client, struct wire_message *message)
 {
+        struct unpack unpack = UNPACK_INIT(message->body, message->length);
         struct server *server = client->server;
         struct job *job = calloc(1, sizeof(*job));
+        struct wire_line line = { 0 };
         cbx_error error = CBX_ERROR_INIT;
-        int unread, r;
+        int unread, r = 0;
 
-        if (!job)
-                return 0; /* the other end of its socket sees that nobody took it */
+        if (message->type == WIRE_START)
+                r = wire_unpack_line(&unpack, &line);
+        if (!job || r < 0) {
+                /* The other end of the call's socket sees that nobody took it. */
+                if (r == 0 && line.again && client->lines[line.number - 1].owner == client)
+                        close_line(client, &client->lines[line.number - 1]);
+                free(job);
+                return r;
+        }
         *job = (struct job){ .client = client,
+                             .line = line,
                              .fds = { -1, -1, -1 },
                              .own = { .fd = -1 },
                              .socket = &job->own,

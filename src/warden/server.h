@@ -57,8 +57,9 @@ struct job {
         struct pool_taker taker;
         struct watch own;     /* the call's socket, unless it is one of the client's lines */
         struct watch *socket; /* either of them; fd -1: nobody listens any more */
-        uint64_t policy;      /* by the client's number */
-        char *body;           /* what the spec points into */
+        struct wire_line line;
+        uint64_t policy; /* by the client's number */
+        char *body;      /* what the spec points into */
         struct wire_spec asked;
         struct call_spec spec;
         int fds[3]; /* the caller's own stdin, stdout, stderr; -1 */

@@ -34,7 +34,8 @@ enum wire_type {
         WIRE_POLICY,    /* id, and what a plan is made from */
         WIRE_FORGET,    /* id of a policy that is not used any more */
         WIRE_PREPARE,   /* id of a policy; with a socket, on which a report answers */
-        WIRE_START, /* id of a policy, spec; with the call's socket and the spec's descriptors */
+        WIRE_START, /* line, id of a policy, spec; with the call's socket, unless it is a line that
+                       is there, and the spec's descriptors */
         WIRE_KILL,
         WIRE_SIGNAL, /* number */
         WIRE_OUTPUT, /* bytes of stdout */
@@ -143,16 +144,31 @@ struct wire_spec {
         bool sanitize;
         struct policy_limits limits; /* 0: the policy's */
         struct wire_bound bounds[WIRE_BOUNDS];
-        unsigned line; /* under which the call's socket is kept, from 1; 0: it ends with the call */
-        bool again;    /* it is that of an earlier call; none comes along */
 };
 
+/* Which socket is the call's. */
+struct wire_line {
+        unsigned number; /* under which it is kept, from 1; 0: it ends with the call */
+        bool again;      /* it is that of an earlier call; none comes along */
+};
+
+#define WIRE_LINE_SIZE (2 * sizeof(uint64_t)) /* packed */
+void wire_pack_line(struct pack *pack, const struct wire_line *line);
+/* Returns -EPROTO for what is none. */
+int wire_unpack_line(struct unpack *unpack, struct wire_line *ret);
+
 /* May a line serve the call? Only if nothing of its output comes as a message: what a process wrote
- * that was killed and hangs in the kernel might still come, and be taken for the next call's. */
-static inline bool wire_fits_line(const struct wire_spec *spec)
+ * that was killed and hangs in the kernel might still come, and be taken for the next call's. And
+ * only if nothing comes along that a warden short of descriptors or memory could lose: whoever
+ * brings a socket sees its end. `length` is the request's. */
+static inline bool wire_fits_line(const struct wire_spec *spec, size_t length)
 {
-        return spec->output_mode[0] != CBX_EVENTS && spec->output_mode[1] != CBX_EVENTS &&
-               spec->result_mode != CBX_RESULT_EVENTS;
+        bool kept = true;
+
+        for (int i = 0; i < 2; i++)
+                kept &= spec->output_mode[i] == CBX_CAPTURE || spec->output_mode[i] == CBX_DISCARD;
+        return kept && spec->result_mode != CBX_RESULT_EVENTS && !spec->input_from_fd &&
+               length <= WIRE_INLINE / 2;
 }
 
 void wire_pack_spec(struct pack *pack, uint64_t policy, const struct wire_spec *spec);

@@ -86,6 +86,19 @@ void wire_policy_free(struct wire_policy *policy)
 
 /* ---- Specs ---- */
 
+void wire_pack_line(struct pack *pack, const struct wire_line *line)
+{
+        pack_number(pack, line->number);
+        pack_number(pack, line->again);
+}
+
+int wire_unpack_line(struct unpack *unpack, struct wire_line *ret)
+{
+        ret->number = (unsigned)unpack_number_below(unpack, WIRE_LINES + 1);
+        ret->again = unpack_number_below(unpack, 2);
+        return unpack->bad || (ret->again && ret->number == 0) ? -EPROTO : 0;
+}
+
 static void pack_limits(struct pack *pack, const struct policy_limits *limits)
 {
         pack_real(pack, limits->wall);
@@ -134,8 +147,6 @@ void wire_pack_spec(struct pack *pack, uint64_t policy, const struct wire_spec *
                 pack_number(pack, spec->bounds[i].key);
                 pack_number(pack, spec->bounds[i].most);
         }
-        pack_number(pack, spec->line);
-        pack_number(pack, spec->again);
 }
 
 int wire_unpack_spec(struct unpack *unpack, uint64_t *ret_policy, struct wire_spec *ret)
@@ -158,10 +169,7 @@ int wire_unpack_spec(struct unpack *unpack, uint64_t *ret_policy, struct wire_sp
                 spec.bounds[i].key = unpack_number(unpack);
                 spec.bounds[i].most = (uint32_t)unpack_number_below(unpack, 1ULL << 32);
         }
-        spec.line = (unsigned)unpack_number_below(unpack, WIRE_LINES + 1);
-        spec.again = unpack_number_below(unpack, 2);
-        if (!unpack_is_whole(unpack) || !spec.argv[0] || (spec.again && spec.line == 0) ||
-            (spec.line && !wire_fits_line(&spec))) {
+        if (!unpack_is_whole(unpack) || !spec.argv[0]) {
                 free(spec.argv);
                 free(spec.environment);
                 return -EPROTO;
