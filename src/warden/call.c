@@ -93,7 +93,7 @@ static void ended(struct call *call);
 /* Watch for the end of init, with which nothing of the box is left. */
 static void await_init(struct call *call)
 {
-        if (loop_watch(call->loop, &call->init, EPOLLIN) == 0)
+        if (call->dead || loop_watch(call->loop, &call->init, EPOLLIN) == 0)
                 return;
         call->dead = true; /* whenever it goes */
         ended(call);
