@@ -509,6 +509,20 @@ def tty_timeout(user):
         equal(termios.tcgetattr(terminal.master), terminal.before, "the terminal's settings afterwards")
 
 
+@harness.for_people("-t: there is no limit on wall time unless one is named")
+def tty_no_timeout(user):
+    path = SCRATCH.directory() / "call.json"
+    path.write_text(json.dumps({"limits": {"wall": 3000}}))  # may only tighten: tells what the limit was
+    refused = box("--spec", path, "--", "true", user=user)
+    check(refused.code == 125 and b"allows 30 seconds" in refused.err, refused.brief)
+    equal(box("-t", "--spec", path, "--", "true", user=user).code, 0, "exit code with -t")
+    limited = box("-t", "--timeout", "20", "--spec", path, "--", "true", user=user)
+    check(limited.code == 125 and b"allows 20 seconds" in limited.err, limited.brief)
+    policy = path.with_name("policy.json")
+    policy.write_text(json.dumps({"limits": {"wall": 0.3}}))
+    equal(box("-t", "--policy", policy, "--", "sleep", "60", user=user).code, 124, "exit code with a policy's limit")
+
+
 @harness.for_people("-t: a program that closes its terminal is not hung up")
 def tty_closed(user):
     with Terminal(["-t", "--", "sh", "-c", "exec <&- >&- 2>&-; sleep 0.3; exit 4"], user) as terminal:

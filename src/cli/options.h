@@ -5,6 +5,8 @@
 
 #include "cli/cli.h"
 
+#define WALL_FOREVER 1e9 /* seconds: the longest that a policy may say */
+
 struct options {
         json_t *policy;   /* what the options say, as a policy document */
         char *file;       /* --policy */

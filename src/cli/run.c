@@ -27,7 +27,8 @@ static const char help[] =
         "\n"
         "%s"
         "Call:    --cwd DIR          start here        --stdin FILE|none\n"
-        "         --spec FILE        argv and more, JSON  -t, --tty  private terminal\n"
+        "         --spec FILE        argv and more, JSON\n"
+        "         -t, --tty          private terminal; no timeout unless one is given\n"
         "         --warden SOCKET    in a box that a running callbox warden has ready\n"
         "Report:  --json             JSON on stdout, output within  --report FILE\n"
         "         --explain          tell what was refused and which option allows it\n"
@@ -138,6 +139,8 @@ static int parse(struct run *run, int argc, char **argv, cbx_error *error)
                 return -EINVAL;
         }
         run->tty |= run->spec.tty;
+        if (run->tty) /* whoever sits there ends it */
+                run->options.wall = WALL_FOREVER;
         if (!run->directory)
                 run->directory = run->spec.directory;
         if (run->warden && run->tty)

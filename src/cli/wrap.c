@@ -21,7 +21,6 @@
 #include "cli/wrap.h"
 #include "warden/call.h"
 
-#define FOREVER 1e9                     /* seconds: the longest that a policy may say */
 #define LOOK_EVERY (50 * NSEC_PER_MSEC) /* at a server whose client is gone */
 #define GRACE_MAX 3600
 
@@ -240,7 +239,7 @@ static int make_policy(struct wrap *wrap, cbx_error *error, cbx_policy **ret_pol
 {
         int r = 0;
 
-        wrap->options.wall = FOREVER;
+        wrap->options.wall = WALL_FOREVER;
         if (!has_network(wrap))
                 r = wrap_find_package(wrap->argv, &wrap->options, error, &wrap->found);
         if (r >= 0 && !wrap->directory)
