@@ -114,7 +114,7 @@ def end_of_tree(user):
 @harness.for_people("a program that ends in time is not touched by its timeout")
 def timeout_unused(user):
     exited(box("--json", "--timeout", "20", "--", "sleep", "0.2", user=user))
-    exited(box("--json", "--timeout", "1e9", "--", "true", user=user))
+    exited(box("--json", "--timeout", "1000000000", "--", "true", user=user))
 
 
 @harness.for_people("codes of the program's own are not taken for a limit's")

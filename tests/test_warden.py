@@ -107,6 +107,8 @@ def options():
         (["--socket", "/nonexistent/socket"], b"cannot listen"),
         (["--socket", "/tmp/x", "--calls", "many"], b"needs a number"),
         (["--socket", "/tmp/x", "--calls", "-1"], b"needs a number"),
+        (["--socket", "/tmp/x", "--calls", "+1"], b"needs a number"),
+        (["--socket", "/tmp/x", "--calls", " 1"], b"needs a number"),
         (["--frobnicate"], b"no option"),
     ):
         result = harness.callbox(["warden", *args], binary=CALLBOX)

@@ -186,26 +186,36 @@ static json_t *tmpfs_value(const char *text)
         return json_pack("{s:s#, s:s}", "path", text, (int)(equals - text), "size", equals + 1);
 }
 
+bool options_is_number(const char *text, bool fraction)
+{
+        static const char digits[] = "0123456789";
+        size_t whole = strspn(text, digits), part;
+
+        if (whole == 0 || !text[whole])
+                return whole > 0;
+        part = strspn(text + whole + 1, digits);
+        return fraction && text[whole] == '.' && part > 0 && !text[whole + 1 + part];
+}
+
 static int take_number(struct options *options, const struct option *option, const char *value,
                        cbx_error *error)
 {
-        char *end;
-        double number;
+        bool whole = option->kind == SET_INTEGER;
         long long integer;
+        double number;
 
         errno = 0;
-        if (option->kind == SET_INTEGER) {
-                integer = strtoll(value, &end, 10);
-                if (end == value || *end || errno)
-                        return error_set(error, -EINVAL, option->name, "\"%s\" is no whole number",
-                                         value);
-                return set_value(options, option, json_integer(integer));
+        integer = whole ? strtoll(value, NULL, 10) : 0;
+        number = whole ? 0 : strtod(value, NULL);
+        if (!options_is_number(value, !whole) || errno || !isfinite(number)) {
+                error_set(error, -EINVAL, option->name, "\"%.64s\" is no %s", value,
+                          whole                              ? "whole number"
+                          : strcmp(option->key, "cpus") == 0 ? "number of processors"
+                                                             : "number of seconds");
+                error_hint(error, "write digits, such as %s", whole ? "64" : "10 or 0.25");
+                return -EINVAL;
         }
-        number = strtod(value, &end);
-        if (end == value || *end || errno || !isfinite(number))
-                return error_set(error, -EINVAL, option->name, "\"%s\" is no number of seconds",
-                                 value);
-        return set_value(options, option, json_real(number));
+        return set_value(options, option, whole ? json_integer(integer) : json_real(number));
 }
 
 static int take_variable(struct options *options, const struct option *option, const char *value,

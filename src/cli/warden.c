@@ -10,7 +10,7 @@
 
 #include "box/descriptor.h"
 #include "box/fences.h"
-#include "cli/cli.h"
+#include "cli/options.h"
 #include "warden/server.h"
 
 #define NUMBER_MAX 100000
@@ -38,13 +38,12 @@ struct settings {
 
 static int read_number(const char *option, const char *text, unsigned long least, unsigned *ret)
 {
-        char *end = NULL;
         unsigned long number;
 
         errno = 0;
-        number = text ? strtoul(text, &end, 10) : 0;
-        if (!text || !*text || *end || errno || number < least || number > NUMBER_MAX ||
-            text[0] == '-')
+        number = text ? strtoul(text, NULL, 10) : 0;
+        if (!text || !options_is_number(text, false) || errno || number < least ||
+            number > NUMBER_MAX)
                 return cli_fail("%s: needs a number from %lu to %d", option, least, NUMBER_MAX);
         *ret = (unsigned)number;
         return 0;

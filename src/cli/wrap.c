@@ -86,12 +86,10 @@ static int take_own(struct wrap *wrap, int argc, char **argv, int *index, cbx_er
 
 static int read_grace(struct wrap *wrap, cbx_error *error)
 {
-        char *end;
-
         if (!wrap->grace_text)
                 return 0;
-        wrap->grace = strtod(wrap->grace_text, &end);
-        if (end == wrap->grace_text || *end || !(wrap->grace >= 0 && wrap->grace <= GRACE_MAX))
+        wrap->grace = strtod(wrap->grace_text, NULL);
+        if (!options_is_number(wrap->grace_text, true) || wrap->grace > GRACE_MAX)
                 return error_set(error, -EINVAL, "--grace",
                                  "\"%s\" is no number of seconds from 0 to %d", wrap->grace_text,
                                  GRACE_MAX);
