@@ -346,6 +346,11 @@ def stdin_option(user):
     for stdin, out in (({"text": "from the spec €"}, "from the spec €"), ({"text": ""}, ""), (None, ""), ({"file": str(path)}, "from the file\n")):
         spec.write_text(json.dumps({"argv": ["cat"], "stdin": stdin}))
         good(box("--spec", spec, user=user, data=b"from the pipe"), out)
+        other = data_file(b"from the option\n")
+        good(box("--spec", spec, "--stdin", other, user=user, data=b"from the pipe"), "from the option\n")
+        good(box("--spec", spec, "--stdin", "none", user=user, data=b"from the pipe"), "")
+    spec.write_text(json.dumps({"argv": ["cat"], "stdin": {"file": "none"}}))  # a file's name, no word
+    check(b"stdin.file: cannot open none" in box("--spec", spec, user=user).err, "a file that is called none")
     text = "x" * 500_000
     spec.write_text(json.dumps({"argv": ["wc", "-c"], "stdin": {"text": text}}))
     good(box("--spec", spec, user=user), "500000\n")

@@ -43,7 +43,7 @@ struct run {
         char **argv; /* what to run */
         const char *spec_file, *report_file, *directory, *stdin_file, *warden;
         cbx_call *remote; /* the call, when a warden runs it */
-        bool json, explain, quiet, sanitize, tty, stdin_none;
+        bool json, explain, quiet, sanitize, tty;
         struct termios terminal; /* as it was */
         bool terminal_raw;
         int signals, report_fd;
@@ -240,12 +240,13 @@ static int open_stdin(struct run *run, cbx_error *error)
 {
         const char *file = run->stdin_file ? run->stdin_file : run->spec.stdin_file;
         const char *where = run->stdin_file ? "--stdin" : "stdin.file";
+        bool none = run->stdin_file && strcmp(run->stdin_file, "none") == 0;
         struct stat st;
         int fd;
 
         if (run->tty)
                 return STDIN_FILENO;
-        if (file && strcmp(file, "none") != 0) {
+        if (file && !none) {
                 fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
                 if (fd < 0)
                         return error_set(error, -errno, where, "cannot open %s: %s", file,
@@ -257,7 +258,7 @@ static int open_stdin(struct run *run, cbx_error *error)
                 return fd;
         }
         /* A terminal is never passed on: what is typed belongs to whoever typed it. */
-        if (file || run->spec.stdin_none || run->spec.stdin_text || isatty(STDIN_FILENO))
+        if (none || run->spec.stdin_none || run->spec.stdin_text || isatty(STDIN_FILENO))
                 return -1;
         return STDIN_FILENO;
 }
@@ -288,7 +289,7 @@ static int run_call(struct run *run, struct report *report)
                                   .environment = run->spec.environment,
                                   .id = run->spec.id,
                                   .directory = run->directory,
-                                  .stdin_data = run->spec.stdin_text,
+                                  .stdin_data = run->stdin_file ? NULL : run->spec.stdin_text,
                                   .tty = run->tty,
                                   .captured = run->json,
                                   .sanitize = run->sanitize };
