@@ -191,7 +191,7 @@ typedef struct cbx_spec {
         uint64_t output_limit;  /* bytes of stdout and stderr together; then the call is ended */
         uint64_t capture_limit; /* bytes kept of each */
         int explain;            /* not 0: list refused paths and connections in the report */
-        int sanitize;           /* not 0: what is passed on as it comes cannot steer a terminal */
+        int sanitize;           /* not 0: the output, passed on or kept, cannot steer a terminal */
         int result_mode;        /* CBX_NO_RESULT ...: whether there is a descriptor 3 */
         /* CBX_WARM_STARTED or _FORKED: the program is one that waits for its input. Boxes are kept
          * ready in which it runs already: for this argv, environment, cwd and result channel. The

@@ -258,6 +258,10 @@ def sanitize(user):
     equal(len(result.out), len(data), "length")
     equal(result.out, b"a?[31m????\tb\n??2J \xc2\xa9 \xe2\x82\xac\n", "sanitized")
     equal(box("--", *printer(data), user=user).out, data, "without it")
+    kept = box("--json", "--sanitize", "--", *printer(data), user=user).report["stdout"]
+    equal((kept["text"], kept["bytes"], kept["truncated"]), (result.out.decode(), len(data), False), "what a report keeps")
+    equal(box("--sanitize", "--", *printer(b"a\xc2"), user=user).out, b"a?", "half a character at the end")
+    equal(box("--json", "--sanitize", "--", *printer(b"a\xc2"), user=user).report["stdout"]["bytes"], 2, "bytes with half a character")
     split = box("--sanitize", "--", PYTHON, "-c", "import os, time\nfor b in b'x\\xc2\\x9b\\xe2\\x82\\xac\\x1by': os.write(1, bytes([b])); time.sleep(0.02)", user=user)
     equal(split.out, b"x??\xe2\x82\xac?y", "byte by byte")
     big = box("--sanitize", "--", "sh", "-c", "yes 'abc\x1b' | head -c 400000", user=user)

@@ -112,6 +112,14 @@ static void hold_back(struct call *call, struct call_stream *stream, const char 
         call_watch(call, &stream->target, EPOLLOUT);
 }
 
+/* The other half does not come any more. */
+static void end_held(struct call *call, struct call_stream *stream)
+{
+        if (stream->held && take(call, stream, "?", 1) == 1)
+                (void)hand_on(call, stream, "?", 1);
+        stream->held = false;
+}
+
 /* Read once. Returns whether it is worth trying again. */
 static bool read_some(struct watch *source)
 {
@@ -129,6 +137,8 @@ static bool read_some(struct watch *source)
                 /* Nobody of the box is left: what is not there now does not come. A terminal says
                  * so by itself. */
                 stream->finished = call->dead || (call->ended && !call->spec->tty);
+                if (stream->finished)
+                        end_held(call, stream);
                 call_finish_if_over(call);
                 return false;
         }
@@ -143,12 +153,14 @@ static bool read_some(struct watch *source)
                 report_warn(call->report, "the output could not be read: %s", strerror(errno));
         }
         if (n <= 0) { /* the end; a terminal says EIO */
+                end_held(call, stream);
                 call_output_close(call, stream);
                 return false;
         }
-        length = take(call, stream, (char *)data, (size_t)n);
+        length = (size_t)n;
         if (call->spec->sanitize && !is_result(call, stream))
                 data = sanitized(stream, room, &length);
+        length = take(call, stream, (char *)data, length);
         taken = hand_on(call, stream, (char *)data, length);
         if (taken < length)
                 hold_back(call, stream, (char *)data + taken, length - taken);
