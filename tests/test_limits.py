@@ -411,6 +411,9 @@ def share(user):
     check("share of the processors" in result.report["error"]["text"] and result.report["error"]["hint"], result.brief)
     result = exited(box("--best-effort", *command, user=user))
     equal(result.guarantee("cpu")["enforced"], False, "what best effort says")
+    check(any("(cpus) is not kept" in warning and "cpu controller" in warning for warning in result.report["warnings"]), result.brief)
+    plain = exited(box("--json", "--best-effort", "--", "true", user=user))
+    equal(plain.report["warnings"], [], "warnings where nothing is missing")
 
 
 @harness.for_people("limits of a policy and of a spec hold as those of options")

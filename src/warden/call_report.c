@@ -110,4 +110,5 @@ void call_write_report(struct call *call)
         report->cgroup = cgroup_means(&call->box.cgroup);
         for (size_t i = 0; i < call->plan->n_warnings; i++)
                 report_warn(report, "%s", call->plan->warnings[i]);
+        guarantees_warn(report);
 }

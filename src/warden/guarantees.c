@@ -181,3 +181,29 @@ int guarantees_check_limits(const cbx_policy *policy, const struct policy_limits
         hint_cgroup(GUARANTEE_CPU, error);
         return -EOPNOTSUPP;
 }
+
+/* A share of the processors is told by its own sentence: the call may have asked for it alone. */
+void guarantees_warn(struct report *report)
+{
+        const unsigned on_top = 1U << GUARANTEE_LANDLOCK | 1U << GUARANTEE_CGROUP;
+        bool share = report->limits.cpus > 0 && report->cgroup != CGROUP_SHARED;
+        char room[128];
+
+        if (report->reason >= REASON_SETUP) /* nothing ran without it */
+                return;
+        for (int i = 0; i < GUARANTEE_MAX_; i++) {
+                enum guarantee guarantee = (enum guarantee)i;
+
+                if (on_top & 1U << i || not_asked(report->policy, guarantee) ||
+                    (guarantee == GUARANTEE_CPU && share) ||
+                    kept_by(report->policy, guarantee, report->caged, report->landlock_abi,
+                            report->cgroup, room, sizeof(room)))
+                        continue;
+                report_warn(report, "the guarantee \"%s\" is not kept: this host cannot",
+                            guarantee_str(guarantee));
+        }
+        if (share)
+                report_warn(report,
+                            "the share of the processors (cpus) is not kept: there is no control "
+                            "group with the cpu controller");
+}

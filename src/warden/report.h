@@ -89,6 +89,9 @@ json_t *guarantees_to_json(const cbx_policy *policy, bool caged, int landlock_ab
 int guarantees_check(const cbx_policy *policy, bool caged, int landlock_abi,
                      enum cgroup_means cgroup, cbx_error *error);
 
+/* Warn of what a best-effort box was asked to keep and does not. */
+void guarantees_warn(struct report *report);
+
 /* A call may ask for more than its policy: a share of the processors, which not every host keeps.
  */
 int guarantees_check_limits(const cbx_policy *policy, const struct policy_limits *limits,
