@@ -430,6 +430,17 @@ def short_help():
         check(all(len(line) <= 100 for line in lines), f"{args} has a line that is too wide")
 
 
+@harness.case("--report is written for a mistake on the command line, as --json is printed")
+def report_of_mistake():
+    path = SCRATCH.path / "report-of-mistake"
+    for args in (["--frob"], ["--timeout", "soon"], ["-t", "--json"]):
+        path.unlink(missing_ok=True)
+        result = callbox("run", "--report", path, *args, *PROGRAM)
+        equal((result.code, json.loads(path.read_text())["reason"]), (125, "setup"), f"{args} ({result.brief()})")
+    result = callbox("run", "--report", "/nonexistent/r", "--frob", *PROGRAM)
+    check(result.code == 125 and b"--frob" in result.err, result.brief)
+
+
 @harness.case("--json with a terminal")
 def json_terminal():
     for args in (["-t", "--json"], ["--json", "--tty"]):

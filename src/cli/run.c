@@ -388,8 +388,10 @@ int cli_run(int argc, char **argv)
         clock_gettime(CLOCK_REALTIME, &report.started_at);
         r = parse(&run, argc, argv, &report.error);
         report.captured = run.json;
-        if (r == 0 && run.report_file)
+        if (run.report_file && r == 0)
                 r = open_report_file(&run, &report.error);
+        else if (run.report_file) /* a report of what is wrong; the first error is told */
+                (void)open_report_file(&run, NULL);
         if (r == 0)
                 (void)run_call(&run, &report);
         report.of_command = true;
