@@ -324,7 +324,7 @@ int options_take(struct options *options, int argc, char **argv, int *index, cbx
 
 /* ---- Putting file and options together ---- */
 
-static json_t *read_policy_file(const char *path, cbx_error *error)
+static json_t *read_policy_file(const char *path, const char *where, cbx_error *error)
 {
         _cleanup_free_ char *text = NULL;
         json_t *json = NULL;
@@ -333,9 +333,9 @@ static json_t *read_policy_file(const char *path, cbx_error *error)
 
         r = file_read(AT_FDCWD, path, MIB + 1, &text, &length);
         if (r == -EFBIG)
-                error_set(error, r, "--policy", "%s is larger than 1 MiB", path);
+                error_set(error, r, where, "%s is larger than 1 MiB", path);
         else if (r < 0)
-                error_set(error, r, "--policy", "cannot read %s: %s", path, strerror(-r));
+                error_set(error, r, where, "cannot read %s: %s", path, strerror(-r));
         else if (policy_json_parse(text, length, "the policy", error, &json) < 0)
                 return NULL;
         return json;
@@ -431,7 +431,9 @@ int options_policy(struct options *options, cbx_error *error, cbx_policy **ret_p
         _cleanup_json_ json_t *policy = NULL;
         int r = 0;
 
-        policy = options->file ? read_policy_file(options->file, error) : json_object();
+        policy = options->file ? read_policy_file(options->file,
+                                                  options->argument ? "" : "--policy", error)
+                               : json_object();
         if (!policy)
                 return options->file ? -EINVAL : error_oom(error);
         if (!json_is_object(policy))
@@ -446,8 +448,27 @@ int options_policy(struct options *options, cbx_error *error, cbx_policy **ret_p
         return r < 0 ? r : policy_from_json(policy, error, ret_policy);
 }
 
+/* Let the text name an option where it names the JSON path that the option became. */
+static void name_option(const char *where, const char *option, cbx_error *error)
+{
+        static const char part[] = "abcdefghijklmnopqrstuvwxyz_.[]0123456789";
+        size_t length = strlen(where);
+        char text[sizeof(error->text)];
+
+        for (char *at = error->text; (at = strstr(at, where)); at++) {
+                if ((at > error->text && strchr(part, at[-1])) ||
+                    (at[length] && strchr(part, at[length])))
+                        continue;
+                snprintf(text, sizeof(text), "%.*s%s%s", (int)(at - error->text), error->text,
+                         option, at + length);
+                memcpy(error->text, text, sizeof(text));
+        }
+}
+
 void options_blame(const struct options *options, cbx_error *error)
 {
+        for (size_t i = 0; i < options->n_origins; i++)
+                name_option(options->origins[i].where, options->origins[i].option, error);
         for (size_t i = 0; i < options->n_origins; i++) {
                 size_t n = strlen(options->origins[i].where);
 

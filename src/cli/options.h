@@ -10,6 +10,7 @@
 struct options {
         json_t *policy;   /* what the options say, as a policy document */
         char *file;       /* --policy */
+        bool argument;    /* ... but it came as an argument, without that word */
         bool workspace;   /* --workspace was given */
         double wall;      /* the wall limit where neither names one; 0: the policy's own default */
         char **unprotect; /* --unprotect; NULL-terminated */

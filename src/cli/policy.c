@@ -8,11 +8,11 @@
 #include "policy_schema.h" /* policy_schema_text, written by the build */
 
 static const char help[] =
-        "Usage: callbox policy check FILE\n"
+        "Usage: callbox policy check [OPTIONS] FILE\n"
         "       callbox policy show [OPTIONS] [FILE]\n"
         "       callbox policy schema\n"
         "\n"
-        "check   tell whether FILE is a policy that this host can keep\n"
+        "check   tell whether this host can keep the policy of FILE and OPTIONS\n"
         "show    print the effective policy, defaults included, of FILE and OPTIONS\n"
         "schema  print the JSON Schema of policies\n"
         "\n"
@@ -72,6 +72,7 @@ static int parse(struct options *options, int argc, char **argv, cbx_error *erro
                                          "only one file can be given, not also "
                                          "\"%s\"",
                                          argv[index]);
+                options->argument = true;
                 options->file = strdup(argv[index++]);
                 if (!options->file)
                         return error_oom(error);

@@ -36,7 +36,7 @@ static bool too_much(const char *directory)
 /* Does a rule of the command line speak for this directory already? */
 static bool is_named(const struct options *options, const char *directory)
 {
-        static const char *const lists[] = { "read", "write", "hide" };
+        static const char *const lists[] = { "read", "write", "hide", "tmpfs" };
         json_t *files = json_object_get(options->policy, "files"), *item;
         char real[PATH_MAX];
         size_t index;
@@ -45,7 +45,9 @@ static bool is_named(const struct options *options, const char *directory)
                 json_array_foreach(json_object_get(files, lists[i]), index, item)
                 {
                         const char *path = json_string_value(
-                                json_is_object(item) ? json_object_get(item, "host") : item);
+                                !json_is_object(item)            ? item
+                                : strcmp(lists[i], "tmpfs") == 0 ? json_object_get(item, "path")
+                                                                 : json_object_get(item, "host"));
 
                         if (path && realpath(path, real) && strcmp(real, directory) == 0)
                                 return true;

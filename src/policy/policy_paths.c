@@ -297,16 +297,20 @@ static int read_protect_name(json_t *value, const struct json_place *at, cbx_err
         if (r < 0)
                 return r;
         if (name[0] == '/')
-                return json_refuse(at, error, "is absolute; it is looked for in the workspace");
+                return json_refuse(at, error,
+                                   "\"%.128s\" is absolute; it is looked for in the workspace",
+                                   name);
         if (has_dots(name, 2))
-                return json_refuse(at, error, "has \"..\" in it; it must stay in the workspace");
+                return json_refuse(at, error,
+                                   "\"%.128s\" has \"..\" in it; it must stay in the workspace",
+                                   name);
         if (n == POLICY_PROTECT_MAX)
                 return json_refuse(at, error, "a policy protects at most %d names",
                                    POLICY_PROTECT_MAX);
         if (list_take(&policy->protect, tidy_path(name)) < 0)
                 return error_oom(error);
         if (strcmp(policy->protect[n], ".") == 0)
-                return json_refuse(at, error, "is the workspace itself");
+                return json_refuse(at, error, "\"%.128s\" is the workspace itself", name);
         return 0;
 }
 

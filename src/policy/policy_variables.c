@@ -222,7 +222,8 @@ int policy_finish_variables(cbx_policy *policy, cbx_error *error)
                 if (strcmp(variables[i - 1].name, name) != 0 || !variables[i].value)
                         continue;
                 json_path_add_key(where, name, strlen(name));
-                return error_set(error, -EINVAL, where, "is in environment.pass as well");
+                return error_set(error, -EINVAL, where, "\"%.128s\" is both set and passed on",
+                                 name);
         }
         for (size_t i = 0; i < policy->n_variables; i++)
                 if (kept > 0 && strcmp(variables[kept - 1].name, variables[i].name) == 0)

@@ -257,7 +257,7 @@ static const struct refusal refusals[] = {
         { "{\"environment\":{\"set\":{\"\":\"\"}}}", "environment.set[\"\"]", "not a name" },
         { "{\"environment\":{\"set\":{\"A\":1}}}", "environment.set.A", "must be a string" },
         { "{\"environment\":{\"pass\":[\"A\"],\"set\":{\"A\":\"\"}}}", "environment.set.A",
-          "environment.pass as well" },
+          "both set and passed on" },
         /* Limits. */
         { LIMIT("\"wall\":0"), "limits.wall", "more than 0" },
         { LIMIT("\"wall\":-1.5"), "limits.wall", "more than 0" },
