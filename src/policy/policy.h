@@ -39,7 +39,6 @@ enum guarantee {
         GUARANTEE_MAX_,
 };
 const char *guarantee_str(enum guarantee guarantee); /* "tree-kill", "files", ... */
-int guarantee_from_str(const char *name);            /* or -EINVAL */
 
 /* One rule about a path. `where` names the rule in refusals, e.g. "files.read[0]". */
 struct policy_path {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The words of a policy: names of enum values, and the names that are protected by default. */
-#include <string.h>
-
 #include "policy/policy_parts.h"
 
 static const char *const boxes[] = {
@@ -53,14 +51,6 @@ const char *policy_network_str(enum policy_network network)
 const char *guarantee_str(enum guarantee guarantee)
 {
         return (size_t)guarantee < ARRAY_SIZE(guarantees) ? guarantees[guarantee] : NULL;
-}
-
-int guarantee_from_str(const char *name)
-{
-        for (size_t i = 0; i < ARRAY_SIZE(guarantees); i++)
-                if (strcmp(guarantees[i], name) == 0)
-                        return (int)i;
-        return -EINVAL;
 }
 
 /*

@@ -35,7 +35,7 @@ static void read_flags(json_t *manifest, struct tool *tool, struct tool_mistakes
 
 /* ---- The policy ---- */
 
-static int read_policy(json_t *part, cbx_error *error, void *to)
+int manifest_read_policy(json_t *part, cbx_error *error, void *to)
 {
         cbx_policy *policy = NULL;
         int r = policy_from_json(part, error, &policy);
@@ -96,7 +96,7 @@ static int find_policy(json_t *manifest, const struct tool_origin *origin, struc
         if (!value) {
                 *ret_policy = cbx_policy_ref(origin->policy);
         } else if (json_is_object(value)) {
-                r = tool_mistakes_find(value, "policy", read_policy, ret_policy, mistakes);
+                r = tool_mistakes_find(value, "policy", manifest_read_policy, ret_policy, mistakes);
         } else if (json_is_string(value)) {
                 tool->policy_name = strdup(json_string_value(value));
                 if (!tool->policy_name)

@@ -128,18 +128,6 @@ static int read_widened(json_t *value, const struct json_place *at, cbx_error *e
         return 0;
 }
 
-static int read_policy(json_t *part, cbx_error *error, void *to)
-{
-        cbx_policy *policy = NULL;
-        int r = policy_from_json(part, error, &policy);
-
-        if (r == 0 && to)
-                *(cbx_policy **)to = policy;
-        else
-                cbx_policy_unref(policy);
-        return r;
-}
-
 static int read_ask(json_t *value, struct tool *tool, struct tool_mistakes *mistakes)
 {
         static const struct json_field fields[] = { { "message", read_message },
@@ -160,8 +148,8 @@ static int read_ask(json_t *value, struct tool *tool, struct tool_mistakes *mist
         }
         if (!tool->ask.written)
                 return 0;
-        return tool_mistakes_find(tool->ask.written, "ask.policy", read_policy, &tool->ask.policy,
-                                  mistakes) == -ENOMEM
+        return tool_mistakes_find(tool->ask.written, "ask.policy", manifest_read_policy,
+                                  &tool->ask.policy, mistakes) == -ENOMEM
                        ? -ENOMEM
                        : 0;
 }

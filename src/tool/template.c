@@ -46,24 +46,6 @@ const char *template_program(const struct template *template)
                        : NULL;
 }
 
-static bool element_has_arguments(const struct element *element)
-{
-        if (element->kind != ELEMENT_PARTS)
-                return true;
-        for (size_t i = 0; i < element->n_parts; i++)
-                if (element->parts[i].kind == PART_VALUE)
-                        return true;
-        return false;
-}
-
-bool template_has_arguments(const struct template *template)
-{
-        for (size_t i = 0; i < template->n; i++)
-                if (element_has_arguments(&template->elements[i]))
-                        return true;
-        return false;
-}
-
 /* ---- Expanding ---- */
 
 struct expansion {

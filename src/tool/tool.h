@@ -81,8 +81,6 @@ struct template *template_free(struct template *template);
 const char *const *template_files(const struct template *template);
 /* Its first element, where that is fixed by the manifest; else NULL. */
 const char *template_program(const struct template *template);
-/* Does any argument of the call appear in it? */
-bool template_has_arguments(const struct template *template);
 /* Each value becomes one argument, added to a NULL-terminated list. Refuses what could become an
  * option, cannot be an argument, or is too long: every such value is noted, by its JSON pointer. */
 int template_expand(const struct template *template, const json_t *arguments,
@@ -173,6 +171,9 @@ int manifest_read(const char *text, size_t length, const struct tool_origin *ori
 /* manifest_run.c: the part under "run". */
 int manifest_read_run(json_t *run, const struct tool_origin *origin, struct tool *tool,
                       struct tool_mistakes *mistakes);
+/* A policy within a manifest; the reader that tool_mistakes_find takes. Where `to` is not NULL, the
+ * policy is put there. */
+int manifest_read_policy(json_t *part, cbx_error *error, void *to);
 /* manifest_ask.c: "ask", "returns", "needs" and "task". Mistakes are noted; -ENOMEM. */
 int manifest_read_ask(json_t *manifest, struct tool *tool, struct tool_mistakes *mistakes);
 

@@ -600,9 +600,8 @@ static void words_and_values_match(void **state)
 {
         (void)state;
         for (int i = 0; i < GUARANTEE_MAX_; i++)
-                assert_int_equal(guarantee_from_str(guarantee_str((enum guarantee)i)), i);
+                assert_non_null(guarantee_str((enum guarantee)i));
         assert_string_equal(guarantee_str(GUARANTEE_TREE_KILL), "tree-kill");
-        assert_int_equal(guarantee_from_str("tree"), -EINVAL);
         assert_null(guarantee_str(GUARANTEE_MAX_));
         assert_string_equal(policy_network_str(POLICY_NETWORK_HOST), "host");
         assert_string_equal(cbx_version(), CALLBOX_VERSION);
