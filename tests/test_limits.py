@@ -10,13 +10,14 @@ import json
 import os
 import pathlib
 import re
+import statistics
 import subprocess
 import sys
 import time
 import uuid
 
 import harness
-from harness import check, equal
+from harness import Failed, check, equal
 
 SCRATCH = harness.Scratch()
 CALLBOX = SCRATCH.install(harness.callbox_path(), "callbox")
@@ -452,14 +453,19 @@ def many_deadlines():
         check(result.seconds < 0.5 + 2 * SLACK, f"back after {result.seconds:.2f} s")
 
 
-@harness.case("the caller is back within 50 ms of a deadline, at the best of ten", alone=True)
+@harness.case("the caller is back within 50 ms of a deadline, at the median of ten", alone=True)
 def prompt():
-    late = []
-    for _ in range(10):
-        began = time.monotonic()
-        box("-q", "--timeout", "0.3", "--", "sleep", "60")
-        late.append(time.monotonic() - began - 0.3)
-    check(min(late) < 0.05 * harness.SLOW, f"at best {min(late):.3f} s after the deadline")
+    medians = []
+    for _ in range(3):  # another process may have had the machine for a while, but hardly for so long
+        late = []
+        for _ in range(10):
+            began = time.monotonic()
+            box("-q", "--timeout", "0.3", "--", "sleep", "60")
+            late.append(time.monotonic() - began - 0.3)
+        medians.append(statistics.median(late))
+        if medians[-1] < 0.05 * harness.SLOW:
+            return
+    raise Failed(f"after the deadline, in the middle: {', '.join(f'{median:.3f} s' for median in medians)}")
 
 
 if __name__ == "__main__":
