@@ -196,7 +196,7 @@ def _():
     result = doctor("--help")
     equal(result.code, 0, "the exit code")
     lines = result.out.decode().splitlines()
-    check(len(lines) <= 24 and max(map(len, lines)) <= 88, "the help does not fit")
+    check(len(lines) <= 24 and max(map(len, lines)) <= 80, "the help does not fit")
     for name in GUARANTEES:
         check(any(name in line for line in lines), f"{name} is not explained")
 

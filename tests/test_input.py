@@ -425,12 +425,12 @@ verb_row("doctor with an unknown option", ["doctor", "--frob"], 125, "", "--frob
 
 @harness.case("help fits a screen")
 def short_help():
-    for args in (["--help"], ["run", "--help"], ["policy", "--help"], ["doctor", "--help"]):
+    for args in (["--help"], *([verb, "--help"] for verb in ("run", "doctor", "mcp", "policy", "tool", "warden", "wrap"))):
         result = callbox(*args)
         equal(result.code, 0, f"exit code of {args} ({result.brief()})")
         lines = result.out.decode().splitlines()
-        check(len(lines) <= 40, f"{args} has {len(lines)} lines")
-        check(all(len(line) <= 100 for line in lines), f"{args} has a line that is too wide")
+        check(len(lines) <= 50, f"{args} has {len(lines)} lines")
+        check(all(len(line) <= 80 for line in lines), f"{args} has a line that is too wide")
 
 
 @harness.case("--report is written for a mistake on the command line, as --json is printed")

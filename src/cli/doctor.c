@@ -15,9 +15,9 @@
 static const char help[] =
         "Usage: callbox doctor [--json]\n"
         "\n"
-        "Shows which guarantees this host can keep, and by what. Each line is proven by a\n"
-        "probe: a real box in which callbox tries what must be refused. For what is missing\n"
-        "the cause and the fix are told. Nothing on the host is changed.\n"
+        "Shows which guarantees this host can keep, and by what. Each line is proven by\n"
+        "a probe: a real box in which callbox tries what must be refused. For what is\n"
+        "missing the cause and the fix are told. Nothing on the host is changed.\n"
         "\n"
         "  tree-kill    nothing of a call outlives it\n"
         "  files        what is not shown does not exist, what is shown is read-only\n"

@@ -20,7 +20,7 @@ static const char help[] =
         "\n"
         "There are run_command and run_python, and what these add:\n"
         "  --files            read_file, write_file, list_files and search_files\n"
-        "  --tools DIR        every tool of a folder of manifests (*.json), which is watched\n"
+        "  --tools DIR        all tools of a folder of manifests (*.json), watched\n"
         "  --policies DIR     folder of the policies they name (DIR/policies)\n"
         "  --no-builtin       the tools of --tools alone\n"
         "  --warden SOCKET    in boxes that a running callbox warden has ready\n"

@@ -14,13 +14,13 @@
 #define TOKEN_MAX 4096
 
 const char mcp_http_help[] =
-        "HTTP:    --http ADDRESS:PORT  serve http://ADDRESS:PORT/mcp rather than stdin and stdout\n"
-        "         --token-file FILE    what clients must send as bearer token; needed where the\n"
-        "                              address is not of this host alone\n"
+        "HTTP:    --http ADDRESS:PORT  serve http://ADDRESS:PORT/mcp, not stdin, stdout\n"
+        "         --token-file FILE    what clients must send as bearer token; needed\n"
+        "                              where the address is not of this host alone\n"
         "         --allow-host NAME    a name in Host that is served, besides localhost\n"
         "         --allow-origin URL   an Origin that may ask, besides those of this host\n"
         "         --body SIZE (1M)     of one message\n"
-        "Log:     --audit FILE         a line of JSON for each call; SIGHUP begins a new file\n";
+        "Log:     --audit FILE         a line of JSON for each call; SIGHUP: a new file\n";
 
 static int add_to(char ***list, const char *value, cbx_error *error)
 {

@@ -15,8 +15,7 @@ static const char help[] =
         "       callbox tool schema\n"
         "\n"
         "list    print the tools whose name or description holds QUERY\n"
-        "call    call a tool in a box of its own; ARGUMENTS is a JSON object, - reads it from "
-        "stdin\n"
+        "call    call a tool in a box of its own; ARGUMENTS is a JSON object, - for stdin\n"
         "check   tell every mistake in every manifest, and how to fix it\n"
         "schema  print the JSON Schema of manifests\n"
         "\n"
@@ -29,11 +28,11 @@ static const char help[] =
         "  -q, --quiet        no progress and log lines\n"
         "  --approve          say yes to what the tool asks for before it is called\n"
         "  --timeout SEC, --memory SIZE ...   limits tighter than the tool's own\n"
-        "Options of callbox run for files, network and environment make the policy of tools that\n"
-        "have none of their own.\n"
+        "Options of callbox run for files, network and environment make the policy of\n"
+        "tools that have none of their own.\n"
         "\n"
-        "Exit code of call: 0 it did well, 1 it failed, 2 the call was refused, 3 it was denied\n"
-        "something, 125 callbox failed.\n"
+        "Exit code of call: 0 it did well, 1 it failed, 2 the call was refused, 3 it was\n"
+        "denied something, 125 callbox failed.\n"
         "Manual: callbox-tool(1), callbox-manifest(5)\n";
 
 static const struct {
