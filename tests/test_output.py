@@ -142,6 +142,10 @@ def closed(user):
 def full(user):
     result = shell('"$CB" run -q --timeout 20 -- yes > /dev/full; echo "code $?"', user, timeout=25)
     check(result.out.startswith(b"code ") and result.seconds < 15 * harness.SLOW, lambda: f"{result.out!r} after {result.seconds:.1f} s")
+    for script, options, code in (("echo x", "", 125), ("echo x; exit 3", "", 3), ("exit 3", "--json", 125)):
+        result = shell(f'"$CB" run {options} -- sh -c "{script}; :" > /dev/full; echo "code $?"', user, timeout=25)
+        equal(result.out, f"code {code}\n".encode(), f"{script} {options}")
+        check(b"could not be written" in result.err or b"cannot write" in result.err, result.brief)
 
 
 @harness.case("a caller that does not read does not make it miss the deadline")
