@@ -408,6 +408,119 @@ def syscalls(user):
     check(re.search(rb"callbox: denied: ", killed.err), lambda: f"stderr {killed.err!r}")
 
 
+NEVER = ("io_uring_setup", "io_uring_enter", "io_uring_register", "clone3")
+
+
+@harness.for_people("syscalls: a call whose refusal is a fence cannot be allowed")
+def never_allowed(user):
+    attributes = ("setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr")
+    directory = SCRATCH.directory(user)
+    for options, names in (
+        ((), NEVER),
+        (("--workspace", directory), (*NEVER, "openat2")),
+        (("--read", directory), (*NEVER, "openat2")),
+        (("--box", "landlock"), (*NEVER, "openat2", "socket", *attributes)),
+        (("--box", "landlock", "--net", "host"), (*NEVER, "openat2", *attributes)),
+    ):
+        for name in names:
+            result = run("--json", *options, "--allow-syscall", "read", "--allow-syscall", name, "--", "touch", directory / "ran", user=user, cwd="/")
+            equal((result.code, result.reason), (125, "setup"), f"{options} {name}: {result.brief()}")
+            error = result.report["error"]
+            equal(error["where"], "--allow-syscall", f"{options} {name}")
+            check(f"{name} cannot be allowed: " in error["text"], error)
+            check("--net host" in error["hint"] if name == "socket" else error["hint"] == "", error)
+    path = policy_file({"box": "landlock", "syscalls": {"allow": ["socket"]}})
+    result = run("--json", "--policy", path, "--", "true", user=user, cwd="/")
+    equal((result.code, result.report["error"]["where"]), (125, "syscalls.allow[0]"), result.brief())
+    check(not (directory / "ran").exists(), "something ran")
+
+
+SENDER = """
+import ctypes, os, socket, sys
+for kind in (socket.SOCK_DGRAM, socket.SOCK_RAW):
+    try: socket.socket(socket.AF_UNIX, kind).sendto(b'x', sys.argv[1])
+    except OSError: pass
+    try: socket.socketpair(socket.AF_UNIX, kind)[0].sendto(b'x', sys.argv[1])
+    except OSError: pass
+libc = ctypes.CDLL(None, use_errno=True)
+address = b'\\1\\0' + os.fsencode(sys.argv[1]) + b'\\0'
+fd = libc.syscall(41, ctypes.c_ulong(1 << 32 | 1), 2, 0)  # the kernel does not look at the upper half
+libc.syscall(44, fd, b'x', 1, 0, address, len(address))
+for family in (16, 38, 40):  # netlink, kernel crypto, vsock
+    fd = libc.socket(family, 5 if family == 38 else 3 if family == 16 else 1, 15 if family == 16 else 0)
+    print(family, ctypes.get_errno() if fd < 0 else 0)
+"""
+
+
+@harness.for_people("syscalls: where sockets are allowed, local ones keep their conditions, and vsock is none of them")
+def sockets_allowed(user):
+    directory = SCRATCH.directory(user)
+    host = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    host.bind(str(directory / "host"))
+    (directory / "host").chmod(0o777)
+    host.setblocking(False)
+    for tree in (("--read", directory), ("--box", "landlock", "--net", "host", "--write", directory)):
+        for options in ((), ("--allow-syscall", "socket"), ("--allow-syscall", "socket", "--allow-syscall", "socketpair")):
+            result = run("--json", *tree, *options, "--", PYTHON, "-c", SENDER, directory / "host", user=user, cwd="/")
+            equal(result.code, 0, result.brief())
+            try:
+                check(not host.recv(1), f"{tree} {options}: a datagram reached a socket of the host")
+            except BlockingIOError:
+                pass
+            families = dict(line.split() for line in result.stdout.splitlines())
+            equal(families["40"], "97", f"{tree} {options}: vsock")
+            if options:
+                check(families["16"] != "97" and families["38"] in ("0", "97"), lambda: f"{tree} {options}: {families}")
+                check(any(w.startswith("socket is allowed: ") for w in result.report["warnings"]), lambda: result.report["warnings"])
+            else:
+                equal((families["16"], families["38"]), ("97", "97"), f"{tree}: families")
+    host.close()
+
+
+def named_calls():
+    """Every call that the tables or the code name."""
+    source = pathlib.Path(__file__).resolve().parent.parent / "src" / "policy"
+    text = (source / "syscalls_table.h").read_text() + (source / "syscalls_named.c").read_text()
+    names = set(re.findall(r'"([a-z_0-9]{2,})"', text)) | {"personality", "clone", "close_range", "unshare", "open", "openat", "openat2"}
+    return sorted(names)
+
+
+@harness.case("syscalls: naming any call leaves a box that works, with a warning where it gives something up")
+def each_allowed():
+    names = named_calls()
+    check(len(names) > 300, f"only {len(names)} names")
+    workspace = SCRATCH.directory()
+    for options in ((), ("--workspace", workspace), ("--box", "landlock"), ("--explain",)):
+        plain = run("--json", *options, "--", "true", cwd="/").report["warnings"]
+        for name in names:
+            result = run("--json", *options, "--allow-syscall", name, "--", "true", cwd="/")
+            if result.reason == "setup":
+                error = result.report["error"]
+                equal(error["where"], "--allow-syscall", f"{name} {options}: {error}")
+                check(f"{name} cannot be allowed: " in error["text"] or "no system call named" in error["text"], lambda: f"{name} {options}: {error}")
+                continue
+            equal((result.code, result.reason), (0, "exited"), f"{name} {options}: {result.brief()}")
+            warnings = [w for w in result.report["warnings"] if w not in plain]
+            if name in ("read", "kill", "mkdir", "connect"):
+                equal(warnings, [], f"{name} {options}")
+            if name in ("bpf", "ptrace", "keyctl", "userfaultfd", "perf_event_open", "mount", "setns", "unshare", "clone", "process_vm_writev", "open_tree", "acct"):
+                check(len(warnings) == 1 and warnings[0].startswith(f"{name} is allowed: "), lambda: f"{name} {options}: {warnings}")
+            if name in ("openat", "prlimit64", "socketpair"):
+                check(len(warnings) == 1 and warnings[0].startswith(f"allowing {name} changes nothing: "), lambda: f"{name} {options}: {warnings}")
+
+
+@harness.for_people("syscalls: a mode with a set-id bit is for the policy to allow, but by no call that makes names in a workspace")
+def modes_allowed(user):
+    script = "import os\nos.umask(0)\nopen('a', 'w').close()\nfor f in (lambda: os.chmod('a', 0o4700), lambda: os.close(os.open('b', os.O_CREAT, 0o4700)),"
+    script += " lambda: os.mknod('c', 0o104700)):\n    try: f(); print('made')\n    except OSError as e: print(e.errno)"
+    allow = [word for name in ("chmod", "fchmodat", "openat", "mknod", "mknodat") for word in ("--allow-syscall", name)]
+    for options, wanted in (([], "1\n1\n1\n"), (allow, "made\n1\n1\n")):
+        directory = SCRATCH.directory(user)
+        result = run("--json", "--workspace", directory, "--cwd", directory, *options, "--", PYTHON, "-c", script, user=user, cwd="/")
+        equal((result.code, result.stdout), (0, wanted), f"{options}: {result.brief()}")
+        check(bool(options) == any("chmod is allowed: " in w for w in result.report["warnings"]), lambda: result.report["warnings"])
+
+
 @harness.for_people("syscalls: a denied call ends the program at once, every time")
 def denied_at_once(user):
     for _ in range(25):  # also when it comes together with init's look at the tree

@@ -369,11 +369,27 @@ static unsigned caged_variant(const struct plan *plan)
                (plan->unnamed ? SYSCALLS_UNNAMED : 0U);
 }
 
+/* What is given up by the calls that the policy allows, and which of them it allows in vain. */
+static int warn_of_allowed(struct plan *plan)
+{
+        int r = 0;
+
+        for (char **name = plan->policy->syscalls_allow; r == 0 && *name; name++) {
+                const char *note;
+                enum syscalls_effect effect = syscalls_effect(plan->calls, *name, &note);
+
+                if (effect == SYSCALLS_OPENED)
+                        r = plan_warn(plan, "%s is allowed: %s", *name, note);
+                else if (effect == SYSCALLS_KEPT)
+                        r = plan_warn(plan, "allowing %s changes nothing: %s", *name, note);
+        }
+        return r;
+}
+
 int plan_compile(cbx_policy *policy, const struct plan_options *options, cbx_error *error,
                  struct plan **ret_plan)
 {
         _cleanup_plan_ struct plan *plan = calloc(1, sizeof(*plan));
-        unsigned variant;
         int r;
 
         if (!plan)
@@ -402,11 +418,11 @@ int plan_compile(cbx_policy *policy, const struct plan_options *options, cbx_err
                                             error);
         plan->guards_sockets |= plan->caged;
         plan->lends = options->lends && leaves_no_trace(plan);
-        variant = (plan->n_guards ? SYSCALLS_GUARDED : 0U) |
-                  (plan->caged ? caged_variant(plan) : 0U) |
-                  (plan->guards_sockets ? SYSCALLS_SOCKETS : 0U) |
-                  (plan->explain ? SYSCALLS_EXPLAIN : 0U) | (plan->lends ? SYSCALLS_LENT : 0U);
-        r = syscalls_compile(policy, variant, error, &plan->filter, &plan->filter_length,
+        plan->calls = (plan->n_guards ? SYSCALLS_GUARDED : 0U) |
+                      (plan->caged ? caged_variant(plan) : 0U) |
+                      (plan->guards_sockets ? SYSCALLS_SOCKETS : 0U) |
+                      (plan->explain ? SYSCALLS_EXPLAIN : 0U) | (plan->lends ? SYSCALLS_LENT : 0U);
+        r = syscalls_compile(policy, plan->calls, error, &plan->filter, &plan->filter_length,
                              &plan->filter_own);
         if (r == 0 && options->zygote && !plan->caged) /* a zygote makes namespaces */
                 r = syscalls_compile(policy, SYSCALLS_ZYGOTE, error, &plan->zygote_filter,
@@ -414,6 +430,8 @@ int plan_compile(cbx_policy *policy, const struct plan_options *options, cbx_err
         if (r < 0)
                 return r;
         r = list_denied(plan);
+        if (r == 0)
+                r = warn_of_allowed(plan);
         if (r < 0)
                 return error_oom(error);
         *ret_plan = TAKE_PTR(plan);

@@ -108,6 +108,7 @@ struct plan {
         size_t n_rlimits;
         char **environment; /* NULL-terminated NAME=VALUE */
         char *start_directory;
+        unsigned calls; /* which kind of filter it has (syscalls.h) */
         const struct sock_filter *filter;
         unsigned short filter_length;
         struct sock_filter *filter_own; /* where it was compiled for this policy alone */

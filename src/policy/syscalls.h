@@ -44,6 +44,16 @@ uint32_t syscalls_default(unsigned variant);
 /* Make a filter that libseccomp has compiled shorter, or leave it as it is (syscalls_compact.c). */
 void syscalls_compact(struct sock_filter *filter, unsigned short *length);
 
+/* What it does to name a call in syscalls.allow (syscalls_named.c). The note is the end of a
+ * sentence: what is given up by it, or why it is not done; "" where it is allowed anyway. */
+enum syscalls_effect {
+        SYSCALLS_ALREADY, /* nothing: it is allowed */
+        SYSCALLS_OPENED,  /* it is allowed whatever its arguments, sockets but for local ones */
+        SYSCALLS_KEPT,    /* nothing: it is allowed on conditions, which other things rest on */
+        SYSCALLS_NEVER,   /* the policy is refused */
+};
+enum syscalls_effect syscalls_effect(unsigned variant, const char *name, const char **ret_note);
+
 /* What a refused call is answered with (syscalls_errno.c). Async-signal-safe. */
 int syscalls_errno(uint32_t arch, int number);
 

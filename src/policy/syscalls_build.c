@@ -17,6 +17,10 @@
         (CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | \
          CLONE_NEWCGROUP)
 #define NAMELESS (O_TMPFILE & ~O_DIRECTORY) /* the one bit by which it is known */
+#define FAMILIES_END 64                     /* above all that there are */
+#ifndef AF_QIPCRTR
+#define AF_QIPCRTR 42
+#endif
 #ifndef CLONE_NEWTIME
 #define CLONE_NEWTIME 0x00000080
 #endif
@@ -57,12 +61,21 @@ uint32_t syscalls_default(unsigned variant)
         return variant & SYSCALLS_ZYGOTE ? SCMP_ACT_TRACE(0) : SCMP_ACT_NOTIFY;
 }
 
+bool rules_opened(const struct rules *rules, const char *name)
+{
+        const char *note;
+
+        return listed(name, rules->allow) &&
+               syscalls_effect(rules->variant, name, &note) == SYSCALLS_OPENED;
+}
+
 int rules_add(struct rules *rules, uint32_t action, const char *name, unsigned n,
               const struct scmp_arg_cmp *compare)
 {
         int number, r;
 
-        if (listed(name, rules->deny) || (n > 0 && listed(name, rules->allow)))
+        if (listed(name, rules->deny) ||
+            (n > 0 && strcmp(name, "socket") != 0 && rules_opened(rules, name)))
                 return 0;
         number = seccomp_syscall_resolve_name(name);
         if (number == __NR_SCMP_ERROR || number < 0)
@@ -102,7 +115,7 @@ bool rules_watched(const struct rules *rules, const char *name)
         /* A mode that the policy lets through needs nobody who looks at it. */
         return (rules->variant & SYSCALLS_EXPLAIN) &&
                in_table(name, syscalls_looking, ARRAY_SIZE(syscalls_looking)) &&
-               !(sets_mode(name) && listed(name, rules->allow));
+               !(sets_mode(name) && rules_opened(rules, name));
 }
 
 /* Is it allowed elsewhere, but not or with conditions without namespaces? */
@@ -142,6 +155,19 @@ static int add_allowed(struct rules *rules, const char *const *table, size_t len
         return 0;
 }
 
+/* Of a policy that opens sockets: every family, but for those that no network namespace keeps, and
+ * for local ones, whose conditions the guard rests on. */
+static int add_families(struct rules *rules)
+{
+        int r = 0;
+
+        for (scmp_datum_t family = 0; r == 0 && family < FAMILIES_END; family++)
+                if (family != AF_UNIX && family != AF_VSOCK && family != AF_QIPCRTR)
+                        r = rules_add(rules, SCMP_ACT_ALLOW, "socket", 1,
+                                      &SCMP_A0(SCMP_CMP_EQ, family));
+        return r;
+}
+
 /* Sockets of the box's own network, and local ones. Where init has to look at connections, local
  * sockets must be of the kinds that connect: one that sends without it could name any path. Where
  * it cannot look at them, there are only those that are connected from the start, and stay it. */
@@ -152,12 +178,13 @@ static int add_sockets(struct rules *rules)
         static const char *const makers[] = { "socket", "socketpair" };
         bool lent = rules->variant & SYSCALLS_LENT; /* then init sees them, and lets them go on */
         bool none = (rules->variant & SYSCALLS_CAGED) && !(rules->variant & SYSCALLS_ONLINE);
-        int r = 0;
+        bool all = rules_opened(rules, "socket"), usual = !all && !lent && !none;
+        int r = all ? add_families(rules) : 0;
 
-        for (size_t i = 0; r == 0 && !lent && !none && i < ARRAY_SIZE(families); i++)
+        for (size_t i = 0; r == 0 && usual && i < ARRAY_SIZE(families); i++)
                 r = rules_add(rules, SCMP_ACT_ALLOW, "socket", 1,
                               &SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)families[i]));
-        if (r == 0 && !lent && !none)
+        if (r == 0 && usual)
                 r = rules_add(rules, SCMP_ACT_ALLOW, "socket", 2,
                               (struct scmp_arg_cmp[]){ SCMP_A0(SCMP_CMP_EQ, AF_NETLINK),
                                                        SCMP_A2(SCMP_CMP_EQ, NETLINK_ROUTE) });
@@ -305,6 +332,7 @@ static int add_forking(struct rules *rules)
 /* Calls that the policy names; refused are those that would not work. */
 static int add_named(struct rules *rules)
 {
+        const char *note;
         char where[64];
         int r;
 
@@ -321,13 +349,23 @@ static int add_named(struct rules *rules)
                 if (listed(rules->allow[i], rules->deny))
                         return error_set(rules->error, -EINVAL, where,
                                          "%s is both allowed and denied", rules->allow[i]);
-                if (rules_watched(rules, rules->allow[i]) ||
-                    (in_table(rules->allow[i], syscalls_allowed, ARRAY_SIZE(syscalls_allowed)) &&
-                     !closed_in_cage(rules, rules->allow[i])) ||
-                    (in_table(rules->allow[i], syscalls_naming, ARRAY_SIZE(syscalls_naming)) &&
-                     !sets_mode(rules->allow[i])) ||
-                    strncmp(rules->allow[i], "open", 4) == 0)
-                        continue; /* allowed anyway */
+                switch (syscalls_effect(rules->variant, rules->allow[i], &note)) {
+                case SYSCALLS_NEVER:
+                        error_set(rules->error, -EINVAL, where, "%s cannot be allowed: %s",
+                                  rules->allow[i], note);
+                        if (strcmp(rules->allow[i], "socket") == 0)
+                                error_hint(rules->error, "%s",
+                                           "give it the host's network: --net host, "
+                                           "\"network\": \"host\" in a policy");
+                        return -EINVAL;
+                case SYSCALLS_OPENED:
+                        if (strcmp(rules->allow[i], "socket") != 0) /* add_families */
+                                break;
+                        continue;
+                case SYSCALLS_ALREADY:
+                case SYSCALLS_KEPT:
+                        continue;
+                }
                 r = rules_add(rules, SCMP_ACT_ALLOW, rules->allow[i], 0, NULL);
                 if (r < 0)
                         return r;

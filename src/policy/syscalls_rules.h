@@ -12,7 +12,10 @@ struct rules {
         cbx_error *error;
 };
 
-/* Add one rule unless the policy denies the call or allows it without conditions. Names that
+/* Does the policy open this call, so that it has no conditions? */
+bool rules_opened(const struct rules *rules, const char *name);
+
+/* Add one rule unless the policy denies the call or opens it. Names that
  * this libseccomp does not know are left to the default action. */
 int rules_add(struct rules *rules, uint32_t action, const char *name, unsigned n,
               const struct scmp_arg_cmp *compare);

@@ -45,6 +45,7 @@ static void pack_plan(struct pack *pack, const struct plan *plan)
         pack_number(pack, plan->host_gid);
         pack_number(pack, (uint64_t)plan->landlock_abi);
         pack_number(pack, plan->remote);
+        pack_number(pack, plan->calls);
         pack_text(pack, plan->start_directory);
         pack_texts(pack, (const char *const *)plan->environment);
         pack_texts(pack, (const char *const *)plan->warnings);
@@ -327,6 +328,7 @@ static int unpack_plan(struct unpack *unpack, struct maker_plan *ret)
         plan->host_gid = (gid_t)unpack_number(unpack);
         plan->landlock_abi = (int)unpack_number(unpack);
         plan->remote = unpack_number(unpack);
+        plan->calls = (unsigned)unpack_number(unpack);
         plan->start_directory = (char *)unpack_text(unpack);
         plan->environment = unpack_texts(unpack, SIZE_MAX - 1);
         plan->warnings = unpack_texts(unpack, SIZE_MAX - 1);
