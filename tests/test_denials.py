@@ -210,6 +210,17 @@ x = socket.socket(socket.AF_UNIX); x.bind('sock'); print(stat.S_ISSOCK(os.stat('
             equal(result.stdout, wanted, f"what it prints, explain {explain}, {policy}")
 
 
+@case("a program that is not on the PATH of the box is not said to be missing in it")
+def other_path():
+    spec = SCRATCH.directory() / "spec.json"
+    spec.write_text(json.dumps({"argv": ["env"], "environment": {"PATH": "/nonexist"}}))
+    for options in (["--env", "PATH=/nonexist", "--", "env"], ["--spec", str(spec)]):
+        result = harness.callbox(["run", "--json", *options], binary=CALLBOX, json_report=True, cwd="/")
+        equal(result.reason, "setup", result.brief())
+        hint = result.report["error"]["hint"]
+        check("not on the PATH" in hint and "--read" not in hint, lambda: f"{options}: {hint}")
+
+
 @case("no set-id bit is set whoever looks at the call")
 def set_id():
     script = """

@@ -86,8 +86,34 @@ int verb_open_signals(void)
 
 /* ---- Telling the end ---- */
 
-void verb_hint_at_program(const char *name, cbx_error *error)
+/* The PATH that the box has, where it is another than the caller's; or NULL. */
+static const char *other_path(const cbx_policy *policy, char *const *environment)
 {
+        for (; environment && *environment; environment++)
+                if (strncmp(*environment, "PATH=", 5) == 0)
+                        return *environment + 5;
+        for (size_t i = 0; i < policy->n_variables; i++)
+                if (strcmp(policy->variables[i].name, "PATH") == 0)
+                        return policy->variables[i].value;
+        return NULL;
+}
+
+static bool is_on(const char *path, const char *directory, size_t length)
+{
+        while (*path) {
+                size_t n = strcspn(path, ":");
+
+                if (n == length && strncmp(path, directory, n) == 0)
+                        return true;
+                path += n + (path[n] == ':');
+        }
+        return false;
+}
+
+void verb_hint_at_program(const char *name, const cbx_policy *policy, char *const *environment,
+                          cbx_error *error)
+{
+        const char *other = other_path(policy, environment);
         const char *path = getenv("PATH");
         char candidate[PATH_MAX], real[PATH_MAX];
 
@@ -106,6 +132,13 @@ void verb_hint_at_program(const char *name, cbx_error *error)
                     access(candidate, X_OK) == 0 && realpath(candidate, real)) {
                         char *slash = strrchr(real, '/');
 
+                        if (other && !is_on(other, path, n)) {
+                                error_hint(error,
+                                           "the host has it as %s, which is not on the PATH that "
+                                           "the box is given",
+                                           candidate);
+                                return;
+                        }
                         error_hint(error,
                                    "the host has it as %s, which the box does not show: add "
                                    "--read %.*s",

@@ -13,8 +13,10 @@ int verb_show_here(struct options *options, cbx_error *error);
 /* Block the signals that are the program's and get them from a descriptor. */
 int verb_open_signals(void);
 
-/* Say where the caller would have found a program that the box does not have. */
-void verb_hint_at_program(const char *name, cbx_error *error);
+/* Say where the caller would have found a program that the box does not have, or not on its PATH;
+ * `environment` is the call's own, or NULL. */
+void verb_hint_at_program(const char *name, const cbx_policy *policy, char *const *environment,
+                          cbx_error *error);
 
 /* Tell on stderr how the call ended, unless it ended by itself. */
 void verb_print_end(const struct report *report, bool quiet, bool explain);

@@ -274,7 +274,8 @@ static int run_server(struct wrap *wrap, struct report *report)
                 spec.limits = policy->limits;
                 call_run(plan, &spec, &hook, report);
                 if (report->not_found)
-                        verb_hint_at_program(spec.argv[0], &report->error);
+                        verb_hint_at_program(spec.argv[0], policy, spec.environment,
+                                             &report->error);
                 if (strcmp(report->error.where, "cwd") == 0)
                         snprintf(report->error.where, sizeof(report->error.where), "--cwd");
         }
