@@ -210,6 +210,67 @@ x = socket.socket(socket.AF_UNIX); x.bind('sock'); print(stat.S_ISSOCK(os.stat('
             equal(result.stdout, wanted, f"what it prints, explain {explain}, {policy}")
 
 
+@for_people("each protected name is told, with the option that allows it")
+def protected_names(user):
+    place = Place(user)
+    names = [".envrc", ".bashrc", ".vscode", ".zshrc", ".gitconfig", ".husky", ".idea", ".zed", ".exrc", ".vimrc", ".mcp.json", ".githooks"]
+    result = run(place.policy, ["sh", "-c", "for n in %s; do mkdir $n; mkdir $n; done" % " ".join(names)], place.work, user)
+    found = {d["what"]: (d["allow"], d["count"]) for d in result.report["denials"]}
+    equal(found, {f"{place.work}/{name}": (f"--unprotect {name}", 2) for name in names}, "the denials")
+    options = [word for allow, _ in found.values() for word in allow.split()]
+    script = ["sh", "-c", "mkdir " + " ".join(names)]
+    result = harness.callbox(["run", "--json", "--workspace", str(place.work), "--cwd", str(place.work), *options, "--", *script],
+                             binary=CALLBOX, user=user, json_report=True, cwd="/")  # fmt: skip
+    equal((result.report["code"], result.report["denials"]), (0, []), result.brief())
+
+
+CALLS = "import ctypes, os\nl = ctypes.CDLL(None, use_errno=True)\nfor n in %s: l.syscall(n, 0, 0, 0, 0)\n"
+
+
+@for_people("what nothing allows, or nothing that could be recommended, is told without a line but with the reason")
+def without_line(user):
+    place = Place(user)
+    rows = [
+        ({}, ["touch", "/1"], "/1", "root directory"),
+        ({"box": "landlock"}, ["ls", "/"], "/", "root directory"),
+        ({}, python(CALLS % "[425]"), "io_uring_setup", "fall back"),
+        ({}, python("import ctypes\nctypes.CDLL(None).unshare(0x10000000)"), "unshare", "privilege"),
+        ({}, python("os.open('.', os.O_TMPFILE | os.O_WRONLY, 0o4700)"), "openat", "set-user-id"),
+        ({"syscalls": {"allow": ["socket"]}}, python("socket.socket(40, socket.SOCK_STREAM)"), "socket", "vsock"),
+    ]
+    if not user:
+        rows.append(({}, ["touch", "/usr/x"], "/usr/x", "the host's system"))
+    for policy, command, what, reason in rows:
+        result = run({**place.policy, **policy}, command, place.work, user)
+        found = [d for d in result.report["denials"] if d["what"] == what]
+        check(len(found) == 1, lambda: f"{what}: {result.report['denials']} ({result.brief()})")
+        equal((found[0]["allow"], found[0]["policy"]), ("", ""), f"what allows {what}")
+        check(reason in found[0]["note"], found)
+        equal([d for d in result.report["denials"] if "--write / " in d["allow"] + " " or "--read / " in d["allow"] + " "], [], "the root")
+
+
+@for_people("a call that the policy denies is allowed by its list without that call")
+def denied_by_name(user):
+    place = Place(user)
+    policy = {**place.policy, "syscalls": {"deny": ["getcwd", "getppid"]}}
+    result = run(policy, ["/bin/pwd"], place.work, user)
+    [denial] = [d for d in result.report["denials"] if d["kind"] == "syscall"]
+    equal((denial["what"], denial["allow"]), ("getcwd", "no --deny-syscall getcwd (the policy itself denies it)"), "the denial")
+    equal(json.loads("{" + denial["policy"] + "}"), {"syscalls": {"deny": ["getppid"]}}, "the line")
+
+
+@for_people("a hint at a dangerous call says what is given up; one at the network of a box without namespaces is no call")
+def dangerous(user):
+    place = Place(user)
+    result = run(place.policy, python(CALLS % "[101, 250, 321, 323]"), place.work, user)
+    for denial in result.report["denials"]:
+        check(denial["allow"].startswith(f"--allow-syscall {denial['what']} (") and denial["allow"].endswith(")"), denial)
+    equal({d["what"] for d in result.report["denials"]}, {"ptrace", "keyctl", "bpf", "userfaultfd"}, "the denials")
+    result = run({**place.policy, "box": "landlock"}, python("socket.socket()"), place.work, user)
+    [denial] = [d for d in result.report["denials"] if d["what"] == "socket"]
+    equal((denial["allow"], denial["policy"]), ("--net host", '"network": "host"'), "the hint")
+
+
 @case("a program that is not on the PATH of the box is not said to be missing in it")
 def other_path():
     spec = SCRATCH.directory() / "spec.json"

@@ -234,7 +234,8 @@ def denials(user):
     result = run(PYTHON, "-c", PTRACE, user=user)
     equal((result.code, result.stdout), (0, "1\n"), result.brief())
     denial = result.denial("ptrace")
-    equal(denial, {"kind": "syscall", "what": "ptrace", "errno": "EPERM", "count": 3, "allow": "--allow-syscall ptrace",
+    equal(denial, {"kind": "syscall", "what": "ptrace", "errno": "EPERM", "count": 3,
+                   "allow": "--allow-syscall ptrace (processes in the box may look into and change one another)",
                    "policy": '"syscalls": {"allow": ["ptrace"]}'}, "the denial")
     equal(result.denial("unshare")["count"], 1, "unshare")
     sockets = run(PYTHON, "-c", "import socket\ntry: socket.socket(socket.AF_PACKET, socket.SOCK_RAW)\nexcept OSError as e: print(e.errno)", user=user)

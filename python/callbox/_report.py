@@ -26,6 +26,7 @@ class Denial:
     count: int
     allow: str  #: the option of ``callbox run`` that allows it; may be empty
     policy: str = ""  #: the line of a policy that does; may be empty
+    note: str = ""  #: why there is neither; may be empty
 
 
 class Guarantee(NamedTuple):
@@ -138,6 +139,7 @@ class Report:
                 item["count"],
                 item.get("allow") or "",
                 item.get("policy") or "",
+                item.get("note") or "",
             )
             for item in self.json["denials"]
         ]

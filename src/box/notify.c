@@ -60,7 +60,9 @@ void notify_trace(struct box_page *page, enum box_trace_kind kind, const char *t
         uint32_t n = MIN(atomic_load(&page->n_traces), BOX_TRACES_MAX);
         size_t stem = stem_of(kind, text);
         char many[BOX_TRACE_TEXT];
-        unsigned alike = 0;
+        /* A protected name is allowed by its own option, so it is worth more room. */
+        unsigned alike = 0,
+                 most = kind == BOX_TRACE_PROTECTED ? BOX_TRACES_MAX / 2 : BOX_TRACES_ALIKE;
 
         if (count_trace(page, n, kind, text))
                 return;
@@ -68,7 +70,7 @@ void notify_trace(struct box_page *page, enum box_trace_kind kind, const char *t
                 alike += page->traces[i].kind == kind && page->traces[i].error == error &&
                          strncmp(page->traces[i].text, text, stem) == 0 &&
                          stem_of(kind, page->traces[i].text) == stem;
-        if (alike >= BOX_TRACES_ALIKE && stem + 2 <= sizeof(many)) {
+        if (alike >= most && stem + 2 <= sizeof(many)) {
                 text_copy(many, stem + 1, text);
                 text_copy(many + stem, 2, "*");
                 if (count_trace(page, n, kind, many))

@@ -158,6 +158,7 @@ static void print_denials(const struct report *report, bool explain)
         {
                 const char *kind = json_string_value(json_object_get(denial, "kind"));
                 const char *allow = json_string_value(json_object_get(denial, "allow"));
+                const char *note = json_string_value(json_object_get(denial, "note"));
                 json_int_t count = json_integer_value(json_object_get(denial, "count"));
 
                 if (!explain && strcmp(kind, "protected") != 0)
@@ -168,6 +169,8 @@ static void print_denials(const struct report *report, bool explain)
                         count == 1 ? "" : "s");
                 if (*allow)
                         fprintf(stderr, "; allow it with %s", allow);
+                else if (note)
+                        fprintf(stderr, "; %s", note);
                 fputc('\n', stderr);
         }
 }

@@ -120,7 +120,10 @@ static int explain_denial(const cbx_denial *denial, struct buffer *to)
         if (r == 0 && denial->policy[0])
                 return buffer_printf(to, "; a policy with %s would allow it (option: %s)",
                                      denial->policy, denial->allow);
-        return r < 0 ? r : buffer_printf(to, "; no policy allows it");
+        return r < 0 ? r
+                     : buffer_printf(to, "; %s",
+                                     strcmp(denial->kind, "file") == 0 ? "not for a policy to allow"
+                                                                       : "no policy allows it");
 }
 
 static int explain_denials(const cbx_report *report, struct buffer *to)

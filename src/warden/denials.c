@@ -18,9 +18,10 @@ struct denial {
         char what[BOX_TRACE_TEXT];
         int error;
         uint64_t count;
-        char option[BOX_TRACE_TEXT + 64];
-        json_t *policy; /* the part of a policy that allows it; NULL: none does */
-        size_t stem;    /* of what: the directory or host, where others of it are alike; 0: none */
+        char option[BOX_TRACE_TEXT + 256];
+        json_t *policy;   /* the part of a policy that allows it; NULL: none does */
+        const char *note; /* why there is none; or NULL */
+        size_t stem; /* of what: the directory or host, where others of it are alike; 0: none */
 };
 
 struct denials {
@@ -49,11 +50,46 @@ static void allow_by(struct denial *denial, json_t *policy, const char *format, 
         denial->policy = policy;
 }
 
-/* "--read PATH" and {"files": {"read": [PATH]}}. */
+static void allow_by_nothing(struct denial *denial, const char *note)
+{
+        allow_by(denial, NULL, "%s", "");
+        denial->note = note;
+}
+
+/* Would writing there be writing to the system itself, or to all that the host has of a kind? */
+static bool is_systems(const char *path)
+{
+        static const char *const trees[] = { "/usr", "/etc", "/bin", "/sbin", "/boot" };
+        static const char *const exact[] = { "/home", "/root", "/var", "/run", "/opt", "/srv" };
+
+        for (size_t i = 0; i < ARRAY_SIZE(trees); i++) {
+                size_t n = strlen(trees[i]);
+
+                if (strncmp(path, trees[i], n) == 0 && strchr("/", path[n]))
+                        return true;
+        }
+        for (size_t i = 0; i < ARRAY_SIZE(exact); i++)
+                if (strcmp(path, exact[i]) == 0)
+                        return true;
+        return strncmp(path, "/lib", 4) == 0; /* and lib32, lib64, libx32 */
+}
+
+/* "--read PATH" and {"files": {"read": [PATH]}}; nothing where a policy with that is refused, or
+ * gives away more than anyone should for one name. */
 static void allow_path(struct denial *denial, bool write, const char *path)
 {
         char shown[BOX_TRACE_TEXT];
 
+        if (path[0] == '/' && policy_box_path_refusal(path)) {
+                allow_by_nothing(denial, path[1] ? "no policy opens /proc, /dev or /sys"
+                                                 : "no policy opens the root directory itself");
+                return;
+        }
+        if (write && is_systems(path)) {
+                allow_by_nothing(denial, "it is the host's system: have the program write to its "
+                                         "workspace or to /tmp");
+                return;
+        }
         snprintf(shown, sizeof(shown), "%s", path);
         text_make_showable(shown); /* it comes out of the box */
         allow_by(denial, json_pack("{s:{s:[s]}}", "files", write ? "write" : "read", shown),
@@ -74,6 +110,48 @@ static bool is_hopeless(const char *name)
         return false;
 }
 
+static bool is_listed(const char *name, char *const *list)
+{
+        for (; list && *list; list++)
+                if (strcmp(*list, name) == 0)
+                        return true;
+        return false;
+}
+
+/* A policy denies it by name: what allows it is the list without it. */
+static void explain_denied(const cbx_policy *policy, struct denial *denial)
+{
+        json_t *names = json_array();
+
+        for (char **name = policy->syscalls_deny; names && *name; name++)
+                if (strcmp(*name, denial->what) != 0 &&
+                    json_array_append_new(names, json_string(*name)) < 0) {
+                        json_decref(names);
+                        names = NULL;
+                }
+        allow_by(denial, names ? json_pack("{s:{s:o}}", "syscalls", "deny", names) : NULL,
+                 "no --deny-syscall %s (the policy itself denies it)", denial->what);
+}
+
+static void explain_syscall(const struct plan *plan, struct denial *denial)
+{
+        const char *name = denial->what, *note;
+        enum syscalls_effect effect = syscalls_effect(plan->calls, name, &note);
+
+        if (is_listed(name, plan->policy->syscalls_deny)) {
+                explain_denied(plan->policy, denial);
+        } else if (is_hopeless(name)) {
+                denial->note = "no box has the privilege that it needs";
+        } else if (effect == SYSCALLS_NEVER && strcmp(name, "socket") == 0) {
+                allow_by(denial, json_pack("{s:s}", "network", "host"), "--net host");
+        } else if (effect == SYSCALLS_OPENED && !is_listed(name, plan->policy->syscalls_allow)) {
+                allow_by(denial, json_pack("{s:{s:[s]}}", "syscalls", "allow", name),
+                         "--allow-syscall %s (%s)", name, note);
+        } else {
+                denial->note = *note ? note : NULL;
+        }
+}
+
 static void add_syscall(struct denials *denials, const struct box_denial *found)
 {
         struct denial *denial = &denials->list[denials->n++];
@@ -82,10 +160,8 @@ static void add_syscall(struct denials *denials, const struct box_denial *found)
         *denial =
                 (struct denial){ .kind = "syscall", .error = found->error, .count = found->count };
         syscalls_name(found->arch, found->number, denial->what, sizeof(denial->what));
-        if (name[0] != '#' && !strchr(name, ':') && !is_hopeless(name))
-                allow_by(denial, json_pack("{s:{s:[s]}}", "syscalls", "allow", name),
-                         "--allow-syscall %s%s", name,
-                         strcmp(name, "socket") == 0 ? " (every family)" : "");
+        if (name[0] != '#' && !strchr(name, ':'))
+                explain_syscall(denials->plan, denial);
 }
 
 /* ---- Paths ---- */
@@ -197,7 +273,8 @@ static bool is_related(const char *a, const char *b)
         return strncasecmp(a, b, n) == 0 && strchr("/", a[n]) && strchr("/", b[n]);
 }
 
-/* The name to unprotect for a path: the protected name itself, or what lies above several. */
+/* The name to unprotect for a path: the protected name itself, or what lies above several. NULL
+ * where it stands for many that have nothing in common but their directory (box/notify.c). */
 static const char *protected_name(const struct plan *plan, const char *path)
 {
         for (size_t i = 0; i < plan->n_guards; i++) {
@@ -207,7 +284,7 @@ static const char *protected_name(const struct plan *plan, const char *path)
                 if (is_related(guard->path, path))
                         return n < length ? path + length - strlen(guard->name) : guard->name;
         }
-        return path;
+        return NULL;
 }
 
 /* A policy has no list of what is not protected: it is the list of what is, without these. */
@@ -234,7 +311,7 @@ static json_t *without_name(const struct plan *plan, const char *path)
 static void add_trace(struct denials *denials, const struct box_trace *trace)
 {
         struct denial *denial = &denials->list[denials->n];
-        const char *what = trace->text;
+        const char *what = trace->text, *name;
         bool told = true;
 
         *denial = (struct denial){ .kind = "file", .error = trace->error, .count = trace->count };
@@ -263,8 +340,11 @@ static void add_trace(struct denials *denials, const struct box_trace *trace)
                 break;
         case BOX_TRACE_PROTECTED:
                 denial->kind = "protected";
-                allow_by(denial, without_name(denials->plan, what), "--unprotect %s",
-                         protected_name(denials->plan, what));
+                name = protected_name(denials->plan, what);
+                if (name)
+                        allow_by(denial, without_name(denials->plan, what), "--unprotect %s", name);
+                else
+                        allow_by_nothing(denial, "these are more protected names than are told");
                 denial->stem = stem_of(what);
                 break;
         }
@@ -278,7 +358,10 @@ static bool are_alike(const struct denial *a, const struct denial *b)
 {
         return a->stem > 0 && a->stem == b->stem && a->error == b->error &&
                strcmp(a->kind, b->kind) == 0 && strncmp(a->what, b->what, a->stem) == 0 &&
-               strncmp(a->option, b->option, strcspn(a->option, " ") + 1) == 0;
+               a->note == b->note &&
+               (strcmp(a->kind, "protected") == 0 /* each name is an option of its own */
+                        ? strcmp(a->option, b->option) == 0
+                        : strncmp(a->option, b->option, strcspn(a->option, " ") + 1) == 0);
 }
 
 /* Make one of many: what would allow it is what would allow all of them. */
@@ -298,7 +381,7 @@ static void merge(struct denials *denials, size_t first)
                 json_decref(other->policy);
         }
         denials->n = n;
-        if (strcmp(denial->kind, "file") == 0) {
+        if (strcmp(denial->kind, "file") == 0 && denial->policy) {
                 char directory[BOX_TRACE_TEXT];
 
                 directory_of(denial->what, directory, sizeof(directory));
@@ -347,6 +430,11 @@ static int write_one(json_t *array, const struct denial *denial)
                                  (json_int_t)denial->count, "allow", denial->option, "policy", line)
                      : NULL;
 
+        if (json && denial->note &&
+            json_object_set_new(json, "note", json_string(denial->note)) < 0) {
+                json_decref(json);
+                return -1;
+        }
         return json ? json_array_append_new(array, json) : -1;
 }
 
