@@ -461,6 +461,29 @@ static void reach(struct tally *tally, const char *way, const char *path)
         }
 }
 
+/* A socket that needs no connection can name any path when it sends. */
+static int j121_datagram(int argc, char **argv)
+{
+        static const int kinds[] = { SOCK_DGRAM, SOCK_RAW };
+        struct sockaddr_un to = { .sun_family = AF_UNIX };
+        struct tally tally = { 0 };
+
+        snprintf(to.sun_path, sizeof(to.sun_path), "%s", argc > 0 ? argv[0] : "");
+        for (size_t i = 0; i < COUNT(kinds); i++) {
+                int pair[2] = { -1, -1 };
+                /* the kernel does not look at the upper half of a family */
+                const int made[] = { socket(AF_UNIX, kinds[i], 0),
+                                     (int)syscall(SYS_socket, 1L << 32 | AF_UNIX, kinds[i], 0),
+                                     socketpair(AF_UNIX, kinds[i], 0, pair) < 0 ? -1 : pair[0] };
+
+                for (size_t j = 0; j < COUNT(made); j++)
+                        expect_failure(&tally, "a datagram to the host",
+                                       sendto(made[j], "x", 1, MSG_DONTWAIT, (struct sockaddr *)&to,
+                                              sizeof(to)));
+        }
+        return verdict(&tally);
+}
+
 static int j121_unix(int argc, char **argv)
 {
         static const char *const known[] = {
@@ -573,19 +596,12 @@ static int j127_bind(int argc, char **argv)
 }
 
 const struct attack attacks_surface[] = {
-        { "I111-io-uring", i111_io_uring },
-        { "I112-dangerous", i112_dangerous },
-        { "I113-mount-api", i113_mount_api },
-        { "I114-personality", i114_personality },
-        { "I115-arch", i115_arch },
-        { "I116-own-filters", i116_own_filters },
-        { "I116-harmless", i116_harmless },
-        { "J118-families", j118_families },
-        { "J120-reach", j120_reach },
-        { "J120-private-loopback", j120_private_loopback },
-        { "J121-unix", j121_unix },
-        { "J125-netlink", j125_netlink },
-        { "J126-administer", j126_administer },
-        { "J127-bind", j127_bind },
-        { NULL, NULL },
+        { "I111-io-uring", i111_io_uring },   { "I112-dangerous", i112_dangerous },
+        { "I113-mount-api", i113_mount_api }, { "I114-personality", i114_personality },
+        { "I115-arch", i115_arch },           { "I116-own-filters", i116_own_filters },
+        { "I116-harmless", i116_harmless },   { "J118-families", j118_families },
+        { "J120-reach", j120_reach },         { "J120-private-loopback", j120_private_loopback },
+        { "J121-unix", j121_unix },           { "J121-datagram", j121_datagram },
+        { "J125-netlink", j125_netlink },     { "J126-administer", j126_administer },
+        { "J127-bind", j127_bind },           { NULL, NULL },
 };

@@ -1698,6 +1698,16 @@ def j121_bind(box):
         return by_payload(box, box.run("J121-unix", listener.getsockname(), options=("--read", place)))
 
 
+@attempt("J121", "a datagram to a read-only grant, where the policy allows sockets", without="syscalls,landlock")
+def j121_datagram(box):
+    place = box.directory("s", 0o777)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
+        listener.bind(str(place / "log.sock"))
+        os.chmod(place / "log.sock", 0o777)
+        options = ("--read", place, "--allow-syscall", "socket", "--allow-syscall", "socketpair", *(("--net", "host") if LANDLOCK else ()))
+        return by_payload(box, box.run("J121-datagram", place / "log.sock", options=options))
+
+
 @attempt("J121", "UNIX sockets of the host, with its network", no_control="as J121 above: the network is no fence around paths")
 def j121_online(box):
     place, work = box.directory("s", 0o777), box.directory("w")
@@ -2115,6 +2125,13 @@ def x4(box):
 
 
 attack("X5", "limits and priority of init", "X5-limit-init", without="syscalls")
+attack(
+    "X5",
+    "limits of init, where the policy names the call",
+    "X5-limit-init",
+    options=("--allow-syscall", "prlimit64"),
+    no_control="as X5 above",
+)
 attack(
     "X6",
     "starves init before the deadline",
