@@ -48,7 +48,7 @@ void syscalls_compact(struct sock_filter *filter, unsigned short *length);
  * sentence: what is given up by it, or why it is not done; "" where it is allowed anyway. */
 enum syscalls_effect {
         SYSCALLS_ALREADY, /* nothing: it is allowed */
-        SYSCALLS_OPENED,  /* it is allowed whatever its arguments, sockets but for local ones */
+        SYSCALLS_OPENED,  /* it is allowed, but for arguments that other things rest on */
         SYSCALLS_KEPT,    /* nothing: it is allowed on conditions, which other things rest on */
         SYSCALLS_NEVER,   /* the policy is refused */
 };

@@ -61,6 +61,15 @@ uint32_t syscalls_default(unsigned variant)
         return variant & SYSCALLS_ZYGOTE ? SCMP_ACT_TRACE(0) : SCMP_ACT_NOTIFY;
 }
 
+/* Calls of which something stays closed when the policy opens them: they have rules of their own.
+ */
+static bool opens_in_part(const char *name)
+{
+        static const char *const names[] = { "socket", "clone", "unshare" };
+
+        return in_table(name, names, ARRAY_SIZE(names));
+}
+
 bool rules_opened(const struct rules *rules, const char *name)
 {
         const char *note;
@@ -75,7 +84,7 @@ int rules_add(struct rules *rules, uint32_t action, const char *name, unsigned n
         int number, r;
 
         if (listed(name, rules->deny) ||
-            (n > 0 && strcmp(name, "socket") != 0 && rules_opened(rules, name)))
+            (n > 0 && !opens_in_part(name) && rules_opened(rules, name)))
                 return 0;
         number = seccomp_syscall_resolve_name(name);
         if (number == __NR_SCMP_ERROR || number < 0)
@@ -207,11 +216,11 @@ static int add_sockets(struct rules *rules)
 static int add_conditional(struct rules *rules)
 {
         static const unsigned long personas[] = { PER_LINUX, 0xffffffff };
-        struct scmp_arg_cmp process =
-                SCMP_A0(SCMP_CMP_MASKED_EQ, NAMESPACE_FLAGS | CLONE_THREAD, 0);
-        struct scmp_arg_cmp thread =
-                SCMP_A0(SCMP_CMP_MASKED_EQ, NAMESPACE_FLAGS | CLONE_THREAD | CLONE_FILES,
-                        CLONE_THREAD | CLONE_FILES);
+        scmp_datum_t made = rules_opened(rules, "clone") ? 0 : NAMESPACE_FLAGS;
+        scmp_datum_t left = rules_opened(rules, "unshare") ? 0 : NAMESPACE_FLAGS | CLONE_NEWTIME;
+        struct scmp_arg_cmp process = SCMP_A0(SCMP_CMP_MASKED_EQ, made | CLONE_THREAD, 0);
+        struct scmp_arg_cmp thread = SCMP_A0(SCMP_CMP_MASKED_EQ, made | CLONE_THREAD | CLONE_FILES,
+                                             CLONE_THREAD | CLONE_FILES);
         int r = add_sockets(rules);
 
         for (size_t i = 0; r == 0 && i < ARRAY_SIZE(personas); i++)
@@ -228,8 +237,7 @@ static int add_conditional(struct rules *rules)
                               &SCMP_A2(SCMP_CMP_MASKED_EQ, CLOSE_RANGE_UNSHARE, 0));
         if (r == 0)
                 r = rules_add(rules, SCMP_ACT_ALLOW, "unshare", 1,
-                              &SCMP_A0(SCMP_CMP_MASKED_EQ,
-                                       NAMESPACE_FLAGS | CLONE_NEWTIME | CLONE_FILES, 0));
+                              &SCMP_A0(SCMP_CMP_MASKED_EQ, left | CLONE_FILES, 0));
         /* Limits of others, init's among them, may be read but not set. */
         if (r == 0)
                 r = rules_add(rules, SCMP_ACT_ALLOW, "prlimit64", 1,
@@ -359,9 +367,9 @@ static int add_named(struct rules *rules)
                                            "\"network\": \"host\" in a policy");
                         return -EINVAL;
                 case SYSCALLS_OPENED:
-                        if (strcmp(rules->allow[i], "socket") != 0) /* add_families */
-                                break;
-                        continue;
+                        if (opens_in_part(rules->allow[i]))
+                                continue;
+                        break;
                 case SYSCALLS_ALREADY:
                 case SYSCALLS_KEPT:
                         continue;
