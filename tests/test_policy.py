@@ -96,6 +96,17 @@ def no_system(user):
     check(not {"usr", "bin", "sbin", "lib", "lib64", "home"} & seen, f"/ has {seen}")
 
 
+@harness.for_people("files: a part of /etc that is a link is what it leads to")
+def linked_parts(user):
+    directory = tree(user, elsewhere="nameserver 192.0.2.1\n")
+    script = f'mount -t tmpfs none /etc && ln -s {directory}/elsewhere /etc/resolv.conf && exec "$@"'
+    prefix = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script, "sh")
+    for box in ("namespaces", "landlock"):
+        for more, seen in (((), True), (("--hide", "/etc/resolv.conf"), False)):
+            out = sh("cat /etc/resolv.conf 2>/dev/null; true", "--box", box, "--net", "host", *more, user=user, prefix=prefix)
+            equal(out, "nameserver 192.0.2.1\n" if seen else "", f"{box} {more}")
+
+
 # ---- Rules for files -------------------------------------------------------------------------
 
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The read-only system that every box sees unless its policy says otherwise. */
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -93,13 +95,42 @@ static int failed(const char *path, int r, cbx_error *error)
         return error_set(error, r, "system", "cannot open %s: %s", path, strerror(-r));
 }
 
+/* A part of /etc. It may be a link that leads elsewhere (/etc/resolv.conf): then it is what was
+ * found there that is shown in its place. Without namespaces that can only be opened where it is.
+ */
+static int add_part(struct plan *plan, const char *path)
+{
+        char link[64], real[PATH_MAX];
+        struct plan_step *step;
+        ssize_t n;
+        int r;
+
+        r = plan_add_tree(plan, AT_FDCWD, path, path, false, NULL);
+        if (r < 0)
+                return r;
+        step = &plan->steps[plan->n_steps - 1];
+        snprintf(link, sizeof(link), "/proc/self/fd/%d", step->fd);
+        n = readlink(link, real, sizeof(real) - 1);
+        real[MAX(n, 0)] = '\0';
+        if (real[0] != '/' || strcmp(real, path) == 0)
+                return 0;
+        free(step->source);
+        step->source = strdup(real);
+        if (plan->caged) {
+                free(step->target);
+                step->target = strdup(real);
+        }
+        if (!step->source || !step->target)
+                return -ENOMEM;
+        return plan_note(plan, path);
+}
+
 static int add_etc(struct plan *plan, const char *const *paths, size_t n, cbx_error *error)
 {
         int r = 0;
 
         for (size_t i = 0; r == 0 && i < n; i++)
-                r = failed(paths[i], plan_add_tree(plan, AT_FDCWD, paths[i], paths[i], false, NULL),
-                           error);
+                r = failed(paths[i], add_part(plan, paths[i]), error);
         return r;
 }
 
