@@ -153,6 +153,24 @@ def replaced(user):
                 equal((result.out, result.err), (before.out, before.err), f"after {change.__name__}, call {number}")
 
 
+@harness.for_people("the box's own files over those of a rule stay so in a mould")
+def own_replaced(user):
+    etc = SCRATCH.directory(user)
+    options, look = ["--read", f"{etc}:/etc"], "cat /etc/passwd /etc/group 2>/dev/null; chmod 666 /etc/passwd 2>/dev/null && echo changed"
+
+    def rename_over(name):
+        (etc / "new").write_text("host")
+        os.rename(etc / "new", etc / name)
+
+    rename_over("passwd")
+    with SharedWarden(user=user) as warden:
+        for change in ("passwd", "passwd", "group", "group"):
+            for number in range(4):
+                result = warden.run("sh", "-c", look, options=options, user=user)
+                check(b"host" not in result.out and b"changed" not in result.out and b"box" in result.out, f"before {change}, call {number}: {result.out}")
+            rename_over(change)
+
+
 def host_held(warden):
     """What of the host's tree the moulds of a warden and their waiting boxes hold; those under way may."""
     found = []

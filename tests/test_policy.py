@@ -10,6 +10,7 @@ import re
 import socket
 import stat
 import sys
+import tempfile
 
 import harness
 from harness import check, equal
@@ -102,7 +103,7 @@ def linked_parts(user):
     script = f'mount -t tmpfs none /etc && ln -s {directory}/elsewhere /etc/resolv.conf && exec "$@"'
     prefix = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script, "sh")
     for box in ("namespaces", "landlock"):
-        for more, seen in (((), True), (("--hide", "/etc/resolv.conf"), False)):
+        for more, seen in (((), True), (("--read", "/etc"), True), (("--hide", directory), False), (("--hide", "/etc/resolv.conf"), False)):
             out = sh("cat /etc/resolv.conf 2>/dev/null; true", "--box", box, "--net", "host", *more, user=user, prefix=prefix)
             equal(out, "nameserver 192.0.2.1\n" if seen else "", f"{box} {more}")
 
@@ -202,6 +203,74 @@ def hide(user):
     equal(sh("ls /usr/share/doc 2>/dev/null | wc -l", "--hide", "/usr/share/doc", user=user), "0\n", "in the system")
     deep = directory / "secret" / "deep"
     equal(sh(f"cat {directory}/secret/key; ls -A {deep} 2>/dev/null; true", "--read", directory, "--hide", deep, user=user), "K", "deeper")
+
+
+@harness.for_people("--hide wins over what callbox shows by itself, in both kinds of box")
+def hide_implied(user):
+    for box in ("namespaces", "landlock"):
+        here = ("--box", box, "--net", "host")
+        out = sh("cat /etc/alternatives/* /etc/ld.so.cache /etc/services /etc/resolv.conf /etc/ssl/openssl.cnf 2>/dev/null | wc -c; grep -c /root: /etc/passwd 2>/dev/null; ls /etc 2>/dev/null; true", *here, "--hide", "/etc", user=user)
+        equal(out.split(), ["0", "0", "group", "hosts", "nsswitch.conf", "passwd"] if box == "namespaces" else ["0"], f"{box}: /etc")
+        out = sh("(ls /etc/ssl/certs; cat /etc/ssl/openssl.cnf) 2>/dev/null; ls /etc/alternatives | grep -c .", *here, "--hide", "/etc/ssl", user=user)
+        check(out.strip().isdigit() and int(out) > 0, f"{box}: /etc/ssl: {out}")
+        out = sh("ls /etc/alternatives 2>/dev/null; cat /etc/ssl/openssl.cnf | wc -l; true", *here, "--hide", "/etc", "--read", "/etc/ssl", user=user)
+        check(out.strip().isdigit() and int(out) > 0, f"{box}: a rule shows it again: {out}")
+        directory = tree(user, ws__a__f="F", ws__b__f="G")
+        work, where = directory / "ws", f"pwd; cat {directory}/ws/a/f {directory}/ws/b/f 2>/dev/null; true"
+        for options, start, seen in (
+            ((), work, "FG"),
+            (("--hide", directory), None, ""),
+            (("--hide", work), None, ""),
+            (("--hide", "."), None, ""),
+            (("--hide", directory, "--read", work), work, "FG"),
+            (("--hide", work / "b"), work, "F"),
+            (("--read", directory, "--hide", work), None, ""),
+        ):
+            home, *rest = sh(where, "--box", box, *options, user=user, cwd=work).split("\n", 1)
+            equal(rest, [seen], f"{box}: {options}")
+            check(home == str(start) if start else home.startswith("/tmp") and not home.startswith(str(directory)), f"{box}: {options}: starts in {home}")
+        for path, words in (("/proc", "the box's own"), ("/dev/null", "the box's own"), ("proc", "/proc of its own"), (".", "the whole of /")):
+            result = run("--box", box, "--hide", path, "--", "true", user=user)
+            equal(result.code, 125, f"{path}: {result.brief()}")
+            check(result.err.startswith(b"callbox: --hide: ") and words.encode() in result.err, lambda: f"{path}: {result.err!r}")
+
+
+@harness.for_people("a rule for /etc, with the box's own files over the host's")
+def own_over_shown(user):
+    script = "cut -d: -f1 /etc/passwd | paste -sd,; id -un; test -e /etc/profile && echo shown; for f in passwd group; do chmod 666 /etc/$f || rm -f /etc/$f || mv /etc/$f /etc/x || echo x >/etc/$f; done 2>/dev/null; true"
+    copy = tree(user, passwd="host", group="host", profile="P", hosts="H")
+    before = harness.HostState([copy])
+    for options in (("--read", "/etc"), ("--read", f"{copy}:/etc"), ("--write", f"{copy}:/etc")):
+        for more in ((), ("--net", "host")):
+            equal(sh(script, *options, *more, user=user), "root,box,nobody\nbox\nshown\n", f"{options} {more}")
+    equal(before.trees, harness.HostState([copy]).trees, "on the host")
+    equal(sh("true", "--write", "/etc", user=user), "", "--write /etc")
+    check(sh("cat /etc/passwd", "--box", "landlock", "--read", "/etc", user=user) == pathlib.Path("/etc/passwd").read_text(), "without namespaces it is the host's")
+    other = tree(user, passwd="host", some="S")
+    equal(sh("ls /etc; grep -c box /etc/passwd", "--read", f"{other}:/etc", user=user), "passwd\nsome\n1\n", "where the host has only one of them")
+    equal(sh("cat /etc/passwd", "--read", f"{other}/passwd:/etc/passwd", user=user), "host", "a rule for the file itself")
+
+
+@harness.for_people("a rule in /var/tmp, which else leads to the box's /tmp")
+def var_tmp(user):
+    equal(sh("readlink /var/tmp", user=user), "/tmp\n", "without a rule")
+    with tempfile.TemporaryDirectory(prefix="callbox-test-", dir="/var/tmp") as place:
+        (pathlib.Path(place) / "f").write_text("F")
+        os.chmod(place, 0o755)
+        equal(sh("pwd; cat f; ls /tmp", user=user, cwd=place), f"{place}\nF", "the current directory")
+        equal(sh("echo x >/var/tmp/own/n; ls /var/tmp", "--tmpfs", "/var/tmp/own", user=user), "own\n", "a tmpfs")
+
+
+@harness.for_people("a place that cannot be had is refused by name, at policy check too")
+def no_place(user):
+    directory = tree(user, file="F", sub__f="F")
+    (directory / "link").symlink_to("sub")
+    for place, words in (("/usr/absent", "nothing is created on the host"), ("/lib/absent", "/lib is a symbolic link"), (f"{directory}/file", "is a file in the box"), (f"{directory}/link", "symbolic link"), (f"{directory}/link/f", "symbolic link"), (f"{directory}/file/x", "no such name")):
+        result = run("--read", directory, "--tmpfs", place, "--", "echo", "ran", user=user)
+        equal((result.code, result.out), (125, b""), f"{place}: {result.brief()}")
+        check(result.err.startswith(b"callbox: --tmpfs: ") and place.encode() in result.err and words.encode() in result.err, lambda: f"{place}: {result.err!r}")
+        result = callbox("policy", "check", policy_file({"files": {"read": [str(directory)], "tmpfs": [place]}}), user=user)
+        check(result.code == 125 and b"files.tmpfs[0]: " in result.err, lambda: f"check of {place}: {result.brief()}")
 
 
 @harness.for_people("the deeper rule wins: hidden, shown, hidden again")

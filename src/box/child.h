@@ -178,6 +178,7 @@ int box_load_filter(struct child *child);                 /* filter.c: sends the
 
 /* root.c, for the files that mount things into the new root. root_find opens the directory above a
  * path, root_make also makes the path; the place is good until the next of these calls. */
+#define STAGE "proc" /* covered by /proc in the end: things to bind elsewhere are made here */
 int root_open(int root, const char *path, uint64_t flags);
 bool root_is_own(dev_t device); /* was it mounted here, or in the mould? */
 int root_find(struct child *child, const char *path, struct place *ret);

@@ -8,8 +8,6 @@
 
 #include "box/child.h"
 
-#define STAGE "proc" /* covered by /proc in the end: things to bind elsewhere are made here */
-
 /* The place in the stage of what hides step number `index`. */
 static const char *hide_name(size_t index, char room[32])
 {

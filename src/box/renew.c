@@ -84,14 +84,18 @@ bool box_mould_is_whole(const struct plan *plan)
                 struct stat st;
                 bool there;
 
-                if (!mount || mount->kind != PLAN_TREE || !is_mount(step))
+                if (!mount || mount->kind != PLAN_TREE ||
+                    (!is_mount(step) && step->kind != PLAN_FILE))
                         continue;
                 if (i + 1 < plan->n_steps && is_mount(step + 1) &&
                     strcmp(step->target, step[1].target) == 0)
                         continue; /* covered by the next one, which is looked at */
                 there = lstat(step->target, &st) == 0;
-                if (!there && (step->kind != PLAN_HIDE || errno != ENOENT))
+                if (!there &&
+                    (step->kind == PLAN_TREE || step->kind == PLAN_TMPFS || errno != ENOENT))
                         return false;
+                if (there && step->kind == PLAN_FILE && !S_ISREG(st.st_mode))
+                        continue; /* it was not covered */
                 if (step->kind == PLAN_TREE &&
                     (st.st_dev != step->device || st.st_ino != step->inode))
                         return false;

@@ -279,21 +279,58 @@ static int keep_open(struct child *child, const struct place *place, const char 
         return 0;
 }
 
-static int add_file(struct child *child, const struct plan_step *step)
+/* Make a file of the box's own, in a directory of its own. */
+static int write_file(struct child *child, const struct place *place, const struct plan_step *step)
 {
-        _cleanup_fd_ int fd = -1;
+        _cleanup_fd_ int fd = openat(place->parent, place->name,
+                                     O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0444);
+
+        if (fd < 0 || fd_write_all(fd, step->text, strlen(step->text)) < 0)
+                return step_failed(child, "make a file", step->target, errno);
+        return child->shared ? keep_open(child, place, step->target) : 0;
+}
+
+/* In a tree that a rule shows (--read /etc) it covers the host's file of that name. Where there is
+ * none, there will be none: nothing is created on the host. */
+static int cover_file(struct child *child, size_t index, const struct place *covered)
+{
+        const struct plan_step *step = &child->plan->steps[index];
+        struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY };
+        char name[32] = STAGE "/file-";
+        _cleanup_fd_ int tree = -1;
+        struct place place;
+        struct stat st;
+        int r;
+
+        if (fstatat(covered->parent, covered->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+                return errno == ENOENT ? 0 : step_failed(child, "cover", step->target, errno);
+        if (!S_ISREG(st.st_mode))
+                return 0;
+        text_number(name + strlen(name), index);
+        r = root_find(child, name, &place);
+        if (r == 0)
+                r = write_file(child, &place, step);
+        if (r < 0)
+                return r;
+        tree = (int)syscall(SYS_open_tree, place.parent, place.name,
+                            OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+        if (tree < 0 ||
+            syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
+                return step_failed(child, "cover", step->target, errno);
+        child->parent.fd = base_close(child->parent.fd); /* its path was on this stack */
+        r = root_find(child, step->target, &place);
+        return r < 0 ? r : root_attach(child, tree, &place);
+}
+
+static int add_file(struct child *child, size_t index)
+{
+        const struct plan_step *step = &child->plan->steps[index];
         struct place place;
         int r = root_find(child, step->target, &place);
 
         if (r < 0)
                 return r;
-        if (!place.own)
-                return step_failed(child, "make a file", step->target, EROFS);
-        fd = openat(place.parent, place.name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW,
-                    0444);
-        if (fd < 0 || fd_write_all(fd, step->text, strlen(step->text)) < 0)
-                return step_failed(child, "make a file", step->target, errno);
-        return child->shared ? keep_open(child, &place, step->target) : 0;
+        return place.own ? write_file(child, &place, step) : cover_file(child, index, &place);
 }
 
 int root_add_step(struct child *child, size_t index)
@@ -307,7 +344,7 @@ int root_add_step(struct child *child, size_t index)
         case PLAN_LINK:
                 return add_link(child, step);
         case PLAN_FILE:
-                return add_file(child, step);
+                return add_file(child, index);
         case PLAN_TREE:
                 return add_tree(child, index);
         case PLAN_TMPFS:

@@ -33,7 +33,8 @@ static bool too_much(const char *directory)
         return home && strncmp(home, directory, n) == 0 && (home[n] == '/' || !home[n]);
 }
 
-/* Does a rule of the command line speak for this directory already? */
+/* Does a rule of the command line speak for this directory already? One that hides speaks for all
+ * below it. */
 static bool is_named(const struct options *options, const char *directory)
 {
         static const char *const lists[] = { "read", "write", "hide", "tmpfs" };
@@ -49,7 +50,14 @@ static bool is_named(const struct options *options, const char *directory)
                                 : strcmp(lists[i], "tmpfs") == 0 ? json_object_get(item, "path")
                                                                  : json_object_get(item, "host"));
 
-                        if (path && realpath(path, real) && strcmp(real, directory) == 0)
+                        size_t n;
+
+                        if (!path || !realpath(path, real))
+                                continue;
+                        n = strlen(real);
+                        if (strncmp(real, directory, n) == 0 &&
+                            (!directory[n] ||
+                             (directory[n] == '/' && strcmp(lists[i], "hide") == 0)))
                                 return true;
                 }
         return false;

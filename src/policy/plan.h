@@ -8,6 +8,7 @@
 #define POLICY_PLAN_H
 
 #include <linux/filter.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/types.h>
 
@@ -35,6 +36,7 @@ struct plan_step {
         char *target;      /* in the box, absolute */
         char *text;        /* LINK, FILE: see above */
         const char *where; /* the rule it comes from, or NULL for what every box has */
+        bool system;       /* a part of the system, that no rule asked for */
         /* PLAN_TREE and PLAN_HIDE: */
         bool directory;
         /* PLAN_TREE: */
@@ -147,6 +149,16 @@ static inline void plan_freep(struct plan **plan)
 }
 #define _cleanup_plan_ _cleanup_(plan_freep)
 
+/* Is `path` the same as `tree` or below it? Returns what follows `tree`, or NULL. */
+static inline const char *plan_below(const char *path, const char *tree)
+{
+        size_t n = strlen(tree);
+
+        if (strncmp(path, tree, n) != 0 || (path[n] != '\0' && path[n] != '/'))
+                return NULL;
+        return path + n;
+}
+
 /* Will a box for this policy be made without namespaces? Asks the host. */
 bool plan_is_caged(const cbx_policy *policy);
 /* Does the policy show what is at this path? */
@@ -170,6 +182,13 @@ int plan_warn(struct plan *plan, const char *format, ...) PRINTF_LIKE(2, 3);
 int plan_add_system(struct plan *plan, cbx_error *error);
 /* The steps that the policy asks for (plan_files.c). */
 int plan_add_files(struct plan *plan, const struct plan_options *options, cbx_error *error);
+/* The order of all steps, what of them can be mounted where it is to be, and where the program
+ * starts (plan_order.c). */
+int plan_order_steps(struct plan *plan, int dirfd, const char *workspace, cbx_error *error);
+/* What the system shows by itself gives way to what the rules show around it. */
+int plan_give_way(struct plan *plan);
+/* Of the system's parts, leave out what lies below a hidden path. */
+void plan_drop_hidden(struct plan *plan, const char *path);
 /* Add one step; takes ownership of nothing, copies target and text. */
 struct plan_step *plan_add_step(struct plan *plan, enum plan_kind kind, const char *target,
                                 const char *text);

@@ -12,16 +12,6 @@
 #include "policy/plan.h"
 #include "policy/syscalls.h"
 
-/* Is `path` the same as `tree` or below it? Returns what follows `tree`, or NULL. */
-static const char *below(const char *path, const char *tree)
-{
-        size_t n = strlen(tree);
-
-        if (strncmp(path, tree, n) != 0 || (path[n] != '\0' && path[n] != '/'))
-                return NULL;
-        return path + n;
-}
-
 static int no_such_path(const struct policy_path *rule, int r, cbx_error *error)
 {
         if (r == -ENOENT || r == -ENOTDIR) {
@@ -50,7 +40,8 @@ static int check_place(const struct policy_path *rule, const struct plan_step *s
                 return -EINVAL;
         }
         for (size_t i = 0; i < ARRAY_SIZE(own_places); i++)
-                if (below(step->target, own_places[i]) || below(step->source, own_places[i]))
+                if (plan_below(step->target, own_places[i]) ||
+                    plan_below(step->source, own_places[i]))
                         return error_set(error, -EINVAL, rule->where,
                                          "%s cannot be shown: a box has a %s of its own",
                                          rule->host, own_places[i]);
@@ -104,13 +95,36 @@ static int add_shown(struct plan *plan, int dirfd, const char *directory,
         return 0;
 }
 
-/* Hide a path wherever a tree of this plan shows it. */
+/* What cannot be hidden. A link may lead to the box's own: then there is nothing to hide. */
+static int check_hidden(int dirfd, const struct policy_path *rule, const char *source,
+                        cbx_error *error)
+{
+        struct stat st;
+
+        if (strcmp(source, "/") == 0) {
+                error_set(error, -EINVAL, rule->where, "the whole of / cannot be hidden");
+                error_hint(error, "a box shows nothing but the system and what is named; "
+                                  "--no-system takes the system away as well");
+                return -EINVAL;
+        }
+        if (fstatat(dirfd, rule->host, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode))
+                return 0;
+        for (size_t i = 0; i < ARRAY_SIZE(own_places); i++)
+                if (plan_below(source, own_places[i]))
+                        return error_set(error, -EINVAL, rule->where,
+                                         "%s cannot be hidden: a box has a %s of its own",
+                                         rule->host, own_places[i]);
+        return 0;
+}
+
+/* Hide a path wherever a tree of this plan shows it. What the system has below it goes: only a rule
+ * shows it again. */
 static int add_hidden(struct plan *plan, int dirfd, const char *directory,
                       const struct policy_path *rule, cbx_error *error)
 {
-        size_t n_shown = plan->n_steps;
         char target[PATH_MAX];
         struct plan_step resolved, *step;
+        size_t n_shown;
         int r;
 
         r = plan_add_tree(plan, dirfd, rule->host, NULL, false, rule->where);
@@ -118,14 +132,17 @@ static int add_hidden(struct plan *plan, int dirfd, const char *directory,
                 return no_such_path(rule, r, error);
         resolved = plan->steps[--plan->n_steps];
         base_close(resolved.fd);
-        if (plan_add_fact(plan, directory, rule->host, &resolved) < 0)
+        r = check_hidden(dirfd, rule, resolved.source, error);
+        if (r == 0 && plan_add_fact(plan, directory, rule->host, &resolved) < 0)
                 r = error_oom(error);
+        plan_drop_hidden(plan, resolved.source);
+        n_shown = plan->n_steps;
         for (size_t i = 0; r == 0 && i < n_shown; i++) {
                 const char *rest;
 
                 if (plan->steps[i].kind != PLAN_TREE)
                         continue;
-                rest = below(resolved.source, plan->steps[i].source);
+                rest = plan_below(resolved.source, plan->steps[i].source);
                 if (!rest)
                         continue;
                 snprintf(target, sizeof(target), "%s%s", plan->steps[i].target, rest);
@@ -160,7 +177,7 @@ static int protect_existing(struct plan *plan, const struct plan_step *workspace
         r = plan_add_fact(plan, workspace->source, name, step);
         if (r < 0)
                 return r;
-        rest = below(step->source, workspace->source);
+        rest = plan_below(step->source, workspace->source);
         if (!rest || !*rest) {
                 plan->n_steps--;
                 base_close(step->fd);
@@ -235,7 +252,7 @@ static int add_protection(struct plan *plan, size_t index, cbx_error *error)
 
                 if (plan->steps[i].kind != PLAN_TREE || !plan->steps[i].writable)
                         continue;
-                rest = below(workspace.source, plan->steps[i].source);
+                rest = plan_below(workspace.source, plan->steps[i].source);
                 if (!rest)
                         continue;
                 snprintf(target, sizeof(target), "%s%s", plan->steps[i].target, rest);
@@ -243,90 +260,6 @@ static int add_protection(struct plan *plan, size_t index, cbx_error *error)
                 r = protect_tree(plan, &workspace, error);
         }
         return r;
-}
-
-/* Parents before children; at one place what every box has comes first. */
-static int compare_steps(const void *a, const void *b)
-{
-        const struct plan_step *x = a, *y = b;
-        int r = strcmp(x->target, y->target);
-
-        if (r != 0)
-                return r;
-        if ((x->where == NULL) != (y->where == NULL))
-                return x->where == NULL ? -1 : 1;
-        return (int)x->kind - (int)y->kind;
-}
-
-/* Where a rule puts something in the place of what every box has, leave the latter out. */
-static void drop_replaced(struct plan *plan)
-{
-        size_t kept = 0;
-
-        for (size_t i = 0; i < plan->n_steps; i++) {
-                struct plan_step *step = &plan->steps[i], *next = step + 1;
-
-                if (i + 1 < plan->n_steps && !step->where && next->kind != PLAN_HIDE &&
-                    strcmp(step->target, next->target) == 0) {
-                        free(step->target);
-                        free(step->text);
-                        free(step->source);
-                        base_close(step->fd);
-                        continue;
-                }
-                plan->steps[kept++] = *step;
-        }
-        plan->n_steps = kept;
-}
-
-/* The caller's directory where the box shows it, else the workspace, else the box's home. */
-static int set_start_directory(struct plan *plan, int dirfd, const char *workspace)
-{
-        char link[64], path[PATH_MAX];
-        const char *start = workspace ? workspace : plan->caged ? "" : PLAN_HOME;
-        ssize_t n;
-
-        if (dirfd == AT_FDCWD)
-                n = getcwd(path, sizeof(path)) ? (ssize_t)strlen(path) : -1;
-        else {
-                snprintf(link, sizeof(link), "/proc/self/fd/%d", dirfd);
-                n = readlink(link, path, sizeof(path) - 1);
-        }
-        if (n > 0 && path[0] == '/') {
-                path[n] = '\0';
-                for (size_t i = 0; i < plan->n_steps; i++) {
-                        const struct plan_step *step = &plan->steps[i];
-
-                        if (step->kind == PLAN_TREE && step->directory &&
-                            strcmp(step->source, step->target) == 0 && below(path, step->source))
-                                start = path;
-                }
-        }
-        plan->start_directory = strdup(start);
-        return plan->start_directory ? 0 : -ENOMEM;
-}
-
-/* Something that is mounted on a name of the host's goes with that name: note what it is now. */
-static int add_mount_points(struct plan *plan)
-{
-        for (size_t i = 0; i < plan->n_steps; i++) {
-                const struct plan_step *step = &plan->steps[i], *within = NULL;
-                char path[PATH_MAX];
-
-                if (step->kind != PLAN_TREE && step->kind != PLAN_TMPFS)
-                        continue;
-                for (size_t j = i; !within && j-- > 0;)
-                        if (plan->steps[j].kind >= PLAN_TREE &&
-                            below(step->target, plan->steps[j].target))
-                                within = &plan->steps[j];
-                if (!within || within->kind != PLAN_TREE)
-                        continue;
-                snprintf(path, sizeof(path), "%s%s", within->source,
-                         below(step->target, within->target));
-                if (plan_note(plan, path) < 0)
-                        return -ENOMEM;
-        }
-        return 0;
 }
 
 int plan_add_files(struct plan *plan, const struct plan_options *options, cbx_error *error)
@@ -373,16 +306,12 @@ int plan_add_files(struct plan *plan, const struct plan_options *options, cbx_er
                 start = strdup(plan->steps[workspace].target);
                 r = start ? add_protection(plan, workspace, error) : error_oom(error);
         }
+        if (r == 0 && plan_give_way(plan) < 0)
+                r = error_oom(error);
         for (size_t i = 0; r == 0 && i < policy->n_paths; i++)
                 if (policy->paths[i].access == POLICY_HIDE)
                         r = add_hidden(plan, dirfd, from, &policy->paths[i], error);
         if (r < 0)
                 return r;
-        qsort(plan->steps, plan->n_steps, sizeof(*plan->steps), compare_steps);
-        drop_replaced(plan);
-        if (add_mount_points(plan) < 0)
-                return error_oom(error);
-        if (set_start_directory(plan, dirfd, start) < 0)
-                return error_oom(error);
-        return 0;
+        return plan_order_steps(plan, dirfd, start, error);
 }

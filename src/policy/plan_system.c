@@ -164,7 +164,9 @@ int plan_add_system(struct plan *plan, cbx_error *error)
         }
         if (r == 0 &&
             (!plan_add_step(plan, PLAN_LINK, "/etc/os-release", "../usr/lib/os-release") ||
-             !plan_add_step(plan, PLAN_LINK, "/var/tmp", "/tmp")))
+             !plan_add_step(plan, PLAN_LINK, "/var/tmp", PLAN_HOME)))
                 return error_oom(error);
+        for (size_t i = 0; i < plan->n_steps; i++)
+                plan->steps[i].system = true;
         return r;
 }
