@@ -10,16 +10,13 @@
 
 #define BASE "/tmp/callbox-"
 #define BASES_MAX 16
+#define TRIES_MAX 1000 /* of making a name in a directory that others remove */
 #define NAME_BYTES 16
 #define ROUNDS_MAX 100000 /* of removing; each takes a level away */
 
-/* The directory above those of this user's boxes. It must be the caller's alone: anyone can make
- * names in /tmp, so where one is taken (-EEXIST) there is a next. */
-static int open_base(unsigned number, char *path, size_t room)
+static void base_path(unsigned number, char *path, size_t room)
 {
-        struct stat st;
         char *end;
-        int fd;
 
         text_copy(path, room, BASE);
         end = text_number(path + strlen(path), geteuid());
@@ -27,9 +24,21 @@ static int open_base(unsigned number, char *path, size_t room)
                 *end++ = '-';
                 text_number(end, number);
         }
-        if (mkdir(path, 0711) < 0 && errno != EEXIST)
-                return -errno;
-        fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+/* The directory above those of this user's boxes. It must be the caller's alone: anyone can make
+ * names in /tmp, so where one is taken (-EEXIST) there is a next. It goes with the last box, so
+ * between making and opening it somebody may have removed it. */
+static int open_base(const char *path, bool make)
+{
+        struct stat st;
+        int fd;
+
+        do {
+                if (make && mkdir(path, 0711) < 0 && errno != EEXIST)
+                        return -errno;
+                fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        } while (fd < 0 && errno == ENOENT && make);
         if (fd < 0)
                 return errno == ELOOP || errno == ENOTDIR || errno == EACCES ? -EEXIST : -errno;
         if (fstat(fd, &st) < 0 || st.st_uid != geteuid() || (st.st_mode & 022)) {
@@ -42,12 +51,19 @@ static int open_base(unsigned number, char *path, size_t room)
         return fd;
 }
 
+/* Whoever has taken all of them must not keep this user from having boxes: there is one more that
+ * nobody can guess. */
 static int choose_base(char *path, size_t room)
 {
+        unsigned number = 0;
         int fd = -EEXIST;
 
-        for (unsigned i = 0; fd == -EEXIST && i < BASES_MAX; i++)
-                fd = open_base(i, path, room);
+        for (unsigned i = 0; fd == -EEXIST && i <= BASES_MAX; i++) {
+                if (i == BASES_MAX && getrandom(&number, sizeof(number), 0) != sizeof(number))
+                        return -errno;
+                base_path(i < BASES_MAX ? i : number | BASES_MAX, path, room);
+                fd = open_base(path, true);
+        }
         return fd;
 }
 
@@ -72,30 +88,45 @@ int scratch_name(char *ret, size_t room)
         return 0;
 }
 
-/* The directory in which this box's lies, and its name in there. */
-static int open_above(struct child *child, const char **ret_name)
+/* The path of the directory in which this box's lies; returns the box's name in there. */
+static const char *path_above(const struct child *child, char path[sizeof(child->page->scratch)])
 {
         const char *scratch = child->page->scratch, *slash = strrchr(scratch, '/');
-        char path[sizeof(child->page->scratch)];
-        int fd;
 
         text_copy(path, (size_t)(slash - scratch) + 1, scratch);
-        *ret_name = slash + 1;
-        fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        return fd < 0 ? -errno : fd;
+        return slash + 1;
+}
+
+/* Another box's end may have taken the directory above away, before it was opened or after. */
+static int make_in_base(struct child *child)
+{
+        char path[sizeof(child->page->scratch)];
+        const char *name = path_above(child, path);
+
+        for (unsigned i = 0; i < TRIES_MAX; i++) {
+                int base = open_base(path, true), r;
+
+                if (base < 0)
+                        return base;
+                if (flock(base, LOCK_SH) == 0 && mkdirat(base, name, 0700) == 0)
+                        return base;
+                r = -errno;
+                base_close(base);
+                if (r != -ENOENT)
+                        return r;
+        }
+        return -EAGAIN;
 }
 
 int scratch_make(struct child *child)
 {
-        const char *name;
-        _cleanup_fd_ int base = open_above(child, &name), fd = -1;
+        char path[sizeof(child->page->scratch)];
+        const char *name = path_above(child, path);
+        _cleanup_fd_ int base = make_in_base(child), fd = -1;
 
         if (base < 0)
                 return step_failed(child, "make a directory for temporary files",
                                    child->page->scratch, -base);
-        if (flock(base, LOCK_SH) < 0 || mkdirat(base, name, 0700) < 0)
-                return step_failed(child, "make a directory for temporary files",
-                                   child->page->scratch, errno);
         fd = openat(base, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 || fchmod(fd, 0700) < 0 ||
             (child->plan->privileged &&
@@ -192,17 +223,21 @@ static void remove_tree(int base, const char *name, int top)
 
 void scratch_remove(struct child *child)
 {
-        const char *name;
-        _cleanup_fd_ int base = open_above(child, &name);
+        char path[sizeof(child->page->scratch)];
+        const char *name = path_above(child, path);
+        _cleanup_fd_ int base = open_base(path, false);
 
-        if (base >= 0 && child->scratch >= 0)
+        if (base < 0)
+                return;
+        if (child->scratch >= 0)
                 remove_tree(base, name, child->scratch);
+        (void)rmdir(path); /* where it was the last */
 }
 
-void scratch_sweep(void)
+static void sweep_base(const char *path)
 {
-        char room[4096], path[64];
-        _cleanup_fd_ int base = choose_base(path, sizeof(path));
+        char room[4096];
+        _cleanup_fd_ int base = open_base(path, false);
         long n;
 
         if (base < 0 || flock(base, LOCK_EX | LOCK_NB) < 0)
@@ -220,4 +255,15 @@ void scratch_sweep(void)
                         if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
                                 remove_tree(base, entry->name, fd);
                 }
+        (void)rmdir(path);
+}
+
+void scratch_sweep(void)
+{
+        char path[64];
+
+        for (unsigned i = 0; i < BASES_MAX; i++) {
+                base_path(i, path, sizeof(path));
+                sweep_base(path);
+        }
 }

@@ -5,6 +5,8 @@
  *   /tmp/callbox-UID/NAME     UID is the caller's, or UID-1 and so on where somebody else has taken
  *                             that; NAME nobody can guess
  *
+ * The directory above them goes with the last of them, and is made again by whoever needs it.
+ *
  * The box's keeper makes it, holds a lock on it as long as it lives, and removes it. One whose lock
  * is free was left by a keeper that was killed; whoever comes next removes it. Between making a
  * directory and locking it the one above is locked, so that nobody takes it for left.
