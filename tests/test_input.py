@@ -353,6 +353,24 @@ def not_executable():
     refused(["--read", SCRATCH.bin], "program", "Exec format error", code=126, program=["--", path])
 
 
+@harness.for_people("a script without a #! line is run by the shell, as env does it")
+def without_interpreter(user):
+    directory = SCRATCH.directory()
+    path = directory / "script"
+    path.write_text('echo "$0: $# $1"\nexit 7\n')
+    path.chmod(0o755)
+    (directory / "empty").write_text("")
+    (directory / "empty").chmod(0o755)
+    for box in ("namespaces", "landlock"):
+        options = ["run", "--box", box, "--read", directory, "--env", f"PATH={directory}:/usr/bin"]
+        for name in (path, "script"):
+            result = harness.callbox([*options, "--", name, "a b", ""], user=user, binary=CALLBOX, cwd="/")
+            equal((result.code, result.out.decode()), (7, f"{path}: 2 a b\n"), f"{box} {name}: {result.brief()}")
+        result = harness.callbox([*options, "--", "empty"], user=user, binary=CALLBOX, cwd="/")
+        equal(result.code, 0, result.brief())
+    refused(["--no-system", "--read", directory], "program", "Exec format error", "/bin/sh", code=126, program=["--", path])
+
+
 @harness.case("a program that is found but not executable on PATH: 126")
 def not_executable_on_path():
     directory = SCRATCH.directory()

@@ -162,13 +162,15 @@ static int fill_block(struct box *box, const struct box_spec *spec)
         if (!*directory) /* of no place that a policy names */
                 directory = page->scratch;
         page->block_used = 0;
-        argv = (char **)block_add(page, NULL, (count_strings(spec->argv) + 1) * sizeof(char *),
+        /* Before them is room for the name of a shell (main.c). */
+        argv = (char **)block_add(page, NULL, (count_strings(spec->argv) + 2) * sizeof(char *),
                                   sizeof(char *));
         environment =
                 (char **)block_add(page, NULL, (n_variables + 1) * sizeof(char *), sizeof(char *));
         place = block_add(page, directory, strlen(directory) + 1, 1);
         if (!argv || !environment || !place)
                 return -E2BIG;
+        argv++;
         page->spec.argv = in_box(page, argv);
         page->spec.environment = in_box(page, environment);
         page->spec.directory = in_box(page, place);

@@ -79,6 +79,38 @@ static int take_terminal(struct child *child, int *fds)
         return 0;
 }
 
+/* Text, as far as its first line tells: what the kernel does not execute may also be a program for
+ * another machine. */
+static bool is_text(const char *path)
+{
+        _cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+        char start[256];
+        ssize_t n = fd < 0 ? -1 : read(fd, start, sizeof(start));
+
+        for (ssize_t i = 0; i < n && start[i] != '\n'; i++)
+                if (start[i] == '\0' || start[i] == '\177')
+                        return false;
+        return n >= 0;
+}
+
+/* A script without a #! line is the shell's, as it is for execvp(3), and so for env(1). */
+static int execute_file(struct child *child, const char *path)
+{
+        char **argv = child->page->spec.argv, *const *environment = child->page->spec.environment;
+        char *name = argv[0];
+
+        syscall(SYS_execve, path, argv, environment);
+        if (errno != ENOEXEC)
+                return errno;
+        if (!is_text(path))
+                return ENOEXEC;
+        argv[-1] = (char *)"/bin/sh"; /* there is room for it (box.c) */
+        argv[0] = (char *)path;
+        syscall(SYS_execve, argv[-1], argv - 1, environment);
+        argv[0] = name;
+        return ENOEXEC;
+}
+
 /* Execute the program, looking for it along the box's own PATH when its name has no slash. */
 static int execute(struct child *child)
 {
@@ -86,13 +118,11 @@ static int execute(struct child *child)
                                                             child->page->spec.environment;
         static char candidate[4096]; /* on the stack it would be a page that is not there yet */
         const char *path = NULL;
-        int error = ENOENT;
+        int error = ENOENT, r;
 
         atomic_store(&child->page->started, time_now());
-        if (strchr(argv[0], '/')) {
-                syscall(SYS_execve, argv[0], argv, environment);
-                return errno;
-        }
+        if (strchr(argv[0], '/'))
+                return execute_file(child, argv[0]);
         for (char *const *v = environment; *v; v++)
                 if (strncmp(*v, "PATH=", 5) == 0)
                         path = *v + 5;
@@ -103,11 +133,11 @@ static int execute(struct child *child)
                         memcpy(candidate, path, n);
                         candidate[n] = '/';
                         memcpy(candidate + n + 1, argv[0], length + 1);
-                        syscall(SYS_execve, candidate, argv, environment);
-                        if (errno != ENOENT && errno != ENOTDIR && errno != EACCES)
-                                return errno;
+                        r = execute_file(child, candidate);
+                        if (r != ENOENT && r != ENOTDIR && r != EACCES)
+                                return r;
                         /* One that is there; of what is closed to the box, nobody can tell. */
-                        if (errno == EACCES && syscall(SYS_access, candidate, F_OK) == 0)
+                        if (r == EACCES && syscall(SYS_access, candidate, F_OK) == 0)
                                 error = EACCES;
                 }
                 path += n + (path[n] == ':');

@@ -28,6 +28,9 @@ static void judge_failure(struct report *report, const struct box_page *page)
         report->not_executable = !report->not_found;
         error_set(&report->error, -failure->error, "program", "cannot execute %s: %s",
                   failure->detail, strerror(failure->error));
+        if (failure->error == ENOEXEC)
+                error_hint(&report->error, "it is no program for this machine; a script without a "
+                                           "#! line is run by /bin/sh, if the box has that");
 }
 
 /* The reason comes from what the warden and init saw, never from an exit code. */
