@@ -44,6 +44,39 @@ def run(policy, command, cwd, user, explain=True):
     return harness.callbox(options, binary=CALLBOX, user=user, json_report=True, cwd="/")
 
 
+@for_people("what root may read and the box's user may not, by its mode")
+def closed_by_mode(user):
+    place = SCRATCH.directory(user)
+    for name, mode in (("open", 0o644), ("key", 0o600), ("run", 0o700), ("d/inside", 0o644), ("hidden", 0o600)):
+        (place / name).parent.mkdir(exist_ok=True)
+        (place / name).write_text("#!/bin/sh\necho ran\n")
+        (place / name).chmod(mode)
+        SCRATCH.own(place / name, user)
+    SCRATCH.own(place / "d", user)
+    (place / "d").chmod(0o700)
+    programs = (("key", ["cat", "key"]), ("run", ["sh", "-c", "./run || exec ./run"]), ("d", ["cat", "d/inside"]), ("d", ["sh", "-c", "cd d && cat inside"]))
+    for box in ("namespaces", "landlock"):
+        for name, command in programs:
+            policy = {"box": box, "files": {"read": [str(place)]}}
+            result = run(policy, command, place, user)
+            found = [d for d in result.report["denials"] if d["errno"] == "EACCES"]
+            if user or not harness.ROOT:  # the box is the owner
+                equal((found, result.report["code"]), ([], 0), f"{box} {command}: {result.brief()}")
+                continue
+            equal([d["what"] for d in found], [str(place / name)], f"{box} {command}: {result.report}")
+            check("mode" in found[0]["allow"] and found[0]["allow"].startswith(f"--read {place / name} "), found)
+            again = run(merged(policy, json.loads("{" + found[0]["policy"] + "}")), command, place, user)
+            equal((again.report["code"], again.report["denials"]), (0, []), f"{box} {command}, allowed: {again.report}")
+        result = run({"box": box, "files": {"read": [str(place)]}}, [str(place / "run")], place, user)
+        if harness.ROOT and not user:  # nothing of it runs, so it is the error that tells
+            check(result.code == 126 and f"--read {place}/run" in result.report["error"]["hint"], result.report["error"])
+        for command in (["cat", "open"], ["sh", "-c", "ls -l key d >&2; test -e key; true"], ["sh", "-c", "cat hidden; ./open; true"]):
+            result = run({"box": box, "files": {"read": [str(place)], "hide": [str(place / "hidden")]}}, command, place, user)
+            found = [d for d in result.report["denials"] if "mode" in d["allow"]]
+            expected = [] if user or not harness.ROOT or "ls" not in command[-1] else [str(place / "d")]
+            equal([d["what"] for d in found], expected, f"{box} {command}: {result.report}")
+
+
 class Place:
     """What the programs work on: a workspace, something beside it that is not shown, something that is read-only."""
 

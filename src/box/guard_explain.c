@@ -103,6 +103,7 @@ struct found {
         int fd;              /* -1: there is nothing */
         int parent;          /* its directory; -1: that is not there either, or was not looked at */
         bool lacked;         /* the host may have it */
+        bool closed;         /* it is the last directory on the way, whose mode lets nobody pass */
         char text[PATH_MAX]; /* as the box sees it, links resolved */
 };
 
@@ -188,6 +189,10 @@ static bool look_up(int base, const char *path, bool link, struct found *found)
                 text_copy(name, n + 1, rest);
                 rest += n + strspn(rest + n, "/");
                 next = openat(at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+                if (next < 0 && errno == EACCES) {
+                        found->closed = true;
+                        break;
+                }
                 if (next < 0)
                         return errno == ENOENT && end_missing(found, at, name, rest);
                 if (fstat(next, &st) < 0)
@@ -217,6 +222,25 @@ static bool is_read_only(int fd)
         struct statvfs fs;
 
         return fstatvfs(fd, &fs) == 0 && (fs.f_flag & ST_RDONLY);
+}
+
+/* Does its mode keep the box's user, who init is as well, from something? What hides is closed to
+ * everyone, and is the box's own; what nobody may execute is no program. */
+static bool is_closed_by_mode(const struct child *child, int fd, int mode)
+{
+        struct stat st;
+
+        return mode != 0 && fstat(fd, &st) == 0 && st.st_dev != child->page->root_device &&
+               (mode != X_OK || (st.st_mode & 0111)) &&
+               syscall(SYS_faccessat2, fd, "", mode, AT_EMPTY_PATH) < 0 && errno == EACCES;
+}
+
+static bool is_hidden(const struct plan *plan, const char *text)
+{
+        for (size_t i = 0; i < plan->n_steps; i++)
+                if (plan->steps[i].kind == PLAN_HIDE && lies_in(text, plan->steps[i].target))
+                        return true;
+        return false;
 }
 
 /* Without namespaces it is there, but closed. */
@@ -268,11 +292,19 @@ static void note_missing(struct child *child, const struct found *found, enum wa
                              found->text, ENOENT);
 }
 
-static void note_found(struct child *child, const struct found *found, enum want want)
+static void note_found(struct child *child, const struct found *found, enum want want, int mode)
 {
         if (strncmp(found->text, "/proc/", 6) == 0 || strncmp(found->text, "/dev/", 5) == 0)
                 return;
-        if (found->fd >= 0)
+        if (found->closed)
+                mode = child->plan->privileged ? X_OK : 0;
+        if (found->fd >= 0 && is_closed_by_mode(child, found->fd, mode) &&
+            (!child->plan->caged ||
+             (guard_may_read(child, found->text) && !is_hidden(child->plan, found->text))))
+                notify_trace(child->page, BOX_TRACE_MODE, found->text, EACCES);
+        else if (found->closed)
+                return;
+        else if (found->fd >= 0)
                 note_there(child, found, want);
         else
                 note_missing(child, found, want);
@@ -290,21 +322,46 @@ static bool is_link_of_system(int base, const char *path)
         return fd >= 0;
 }
 
-/* Does it look for something that is not there, or want to change something? Most do neither. */
-static bool is_worth_it(int base, const char *path, enum want want, bool link)
+/* Does it look for something that is not there or is closed, or want to change something? Most do
+ * neither. */
+static bool is_worth_it(const struct child *child, int base, const char *path, enum want want,
+                        bool link, int mode)
 {
         struct open_how how = { .flags = O_PATH | O_CLOEXEC | (link ? O_NOFOLLOW : 0),
                                 .resolve = RESOLVE_NO_MAGICLINKS };
         _cleanup_fd_ int fd = (int)syscall(SYS_openat2, base, path, &how, sizeof(how));
 
         if (fd >= 0)
-                return want != SEES;
+                return want != SEES || is_closed_by_mode(child, fd, mode);
+        if (errno == EACCES)
+                return child->plan->privileged;
         return errno == ENOENT && !(want == SEES && is_link_of_system(base, path));
+}
+
+/* What the mode of a file must allow. Run by a user, the box is that user, and what he may not do
+ * is not the box's to tell; run by root, it may less than its caller. */
+static int mode_for(const struct child *child, const struct seccomp_notif *call,
+                    const struct looking *looking, enum want want)
+{
+        if (!child->plan->privileged || want != SEES)
+                return 0;
+        switch (call->data.nr) {
+        case SYS_open:
+        case SYS_openat:
+                return call->data.args[looking->path + 1] & O_PATH ? 0 : R_OK;
+        case SYS_chdir:
+        case SYS_execve:
+        case SYS_execveat:
+                return X_OK;
+        default:
+                return 0;
+        }
 }
 
 static void note(struct child *child, const struct seccomp_notif *call,
                  const struct looking *looking, enum want want, bool link)
 {
+        int mode = mode_for(child, call, looking, want);
         int dirfd = looking->directory < 0 ? AT_FDCWD : (int)call->data.args[looking->directory];
         bool named = looking->path >= 0 && call->data.args[looking->path] != 0;
         _cleanup_(found_close) struct found found = { .fd = -1, .parent = -1 };
@@ -321,10 +378,10 @@ static void note(struct child *child, const struct seccomp_notif *call,
         if (!named) { /* the descriptor itself: a file, or a directory */
                 found.fd = TAKE_FD(base);
                 if (guard_place_of(found.fd, found.text, sizeof(found.text)) == 0)
-                        note_found(child, &found, want);
-        } else if ((child->plan->caged || is_worth_it(base, path, want, link)) &&
+                        note_found(child, &found, want, 0);
+        } else if ((child->plan->caged || is_worth_it(child, base, path, want, link, mode)) &&
                    look_up(base, path, link, &found)) {
-                note_found(child, &found, want);
+                note_found(child, &found, want, mode);
         }
 }
 

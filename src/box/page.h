@@ -49,6 +49,7 @@ enum box_trace_kind {
         BOX_TRACE_CHANGE, /* not there, and was to be changed */
         BOX_TRACE_REMOVE, /* read-only or not there, and was to be removed */
         BOX_TRACE_WRITE,  /* read-only, or to be made where there is no directory */
+        BOX_TRACE_MODE,   /* there, but its mode keeps the box's user out */
         BOX_TRACE_FULL,
         BOX_TRACE_CONNECT,
         BOX_TRACE_LOOPBACK,

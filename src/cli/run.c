@@ -340,6 +340,8 @@ static int run_call(struct run *run, struct report *report)
         warn_of_variables(run, report);
         if (report->not_found)
                 verb_hint_at_program(run->argv[0], policy, run->spec.environment, &report->error);
+        if (report->not_executable)
+                verb_hint_at_mode(run->argv[0], &report->error);
         if (strcmp(report->error.where, "cwd") == 0 && !run->spec.directory)
                 snprintf(report->error.where, sizeof(report->error.where), "--cwd");
         options_blame(&run->options, &report->error);

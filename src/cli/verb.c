@@ -157,6 +157,16 @@ void verb_hint_at_program(const char *name, const cbx_policy *policy, char *cons
         }
 }
 
+/* Root may execute it, and the box that root makes is somebody else. */
+void verb_hint_at_mode(const char *name, cbx_error *error)
+{
+        if (error->code == -EACCES && geteuid() == 0 && strchr(name, '/') &&
+            access(name, X_OK) == 0)
+                error_hint(error,
+                           "its mode may keep the box's user out: add --read %s, or chmod o+rx",
+                           name);
+}
+
 static void print_denials(const struct report *report, bool explain)
 {
         json_t *denial;

@@ -17,6 +17,8 @@ int verb_open_signals(void);
  * `environment` is the call's own, or NULL. */
 void verb_hint_at_program(const char *name, const cbx_policy *policy, char *const *environment,
                           cbx_error *error);
+/* Say why the box may not execute what the caller may. */
+void verb_hint_at_mode(const char *name, cbx_error *error);
 
 /* Tell on stderr how the call ended, unless it ended by itself. */
 void verb_print_end(const struct report *report, bool quiet, bool explain);

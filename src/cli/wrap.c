@@ -276,6 +276,8 @@ static int run_server(struct wrap *wrap, struct report *report)
                 if (report->not_found)
                         verb_hint_at_program(spec.argv[0], policy, spec.environment,
                                              &report->error);
+                if (report->not_executable)
+                        verb_hint_at_mode(spec.argv[0], &report->error);
                 if (strcmp(report->error.where, "cwd") == 0)
                         snprintf(report->error.where, sizeof(report->error.where), "--cwd");
         }

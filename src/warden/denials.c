@@ -213,6 +213,17 @@ static bool explain_path(struct denial *denial, const struct box_trace *trace)
         return true;
 }
 
+/* Root can read it, and the box that root made is somebody else. */
+static void explain_mode(struct denial *denial, const char *path)
+{
+        size_t n;
+
+        allow_path(denial, false, path);
+        n = strlen(denial->option);
+        snprintf(denial->option + n, sizeof(denial->option) - n,
+                 " (its mode keeps the box's user out; or chmod o+rX)");
+}
+
 /* As sizes are written in a policy. */
 static void double_of(uint64_t size, char *text, size_t room)
 {
@@ -322,6 +333,10 @@ static void add_trace(struct denials *denials, const struct box_trace *trace)
         case BOX_TRACE_REMOVE:
         case BOX_TRACE_WRITE:
                 told = explain_path(denial, trace);
+                break;
+        case BOX_TRACE_MODE:
+                told = on_host(what);
+                explain_mode(denial, what);
                 break;
         case BOX_TRACE_FULL:
                 denial->kind = "space";
