@@ -455,6 +455,8 @@ static void name_option(const char *where, const char *option, cbx_error *error)
         size_t length = strlen(where);
         char text[sizeof(error->text)];
 
+        if (!strchr(where, '.')) /* "box" and "network" are words as well */
+                return;
         for (char *at = error->text; (at = strstr(at, where)); at++) {
                 if ((at > error->text && strchr(part, at[-1])) ||
                     (at[length] && strchr(part, at[length])))
@@ -462,6 +464,7 @@ static void name_option(const char *where, const char *option, cbx_error *error)
                 snprintf(text, sizeof(text), "%.*s%s%s", (int)(at - error->text), error->text,
                          option, at + length);
                 memcpy(error->text, text, sizeof(text));
+                at += MIN(strlen(option), strlen(at)) - 1; /* it may hold the path's own name */
         }
 }
 
