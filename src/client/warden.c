@@ -450,7 +450,7 @@ static int send_request(cbx_warden *warden, cbx_policy *policy, struct wire_poli
         length = body.buffer.length + WIRE_LINE_SIZE;
         if (length > WIRE_REQUEST_MAX)
                 return -E2BIG;
-        if (request->line_for) {
+        if (request->spec && request->line_for) {
                 r = take_line(warden, request->line_for, wire_fits_line(request->spec, length),
                               &line, &theirs);
                 request->fds[WIRE_FD_CALL] = theirs;

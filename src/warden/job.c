@@ -61,7 +61,7 @@ static int take_socket(struct client *client, struct job *job, struct wire_messa
 
         if (line && line->owner != client)
                 return -EPROTO;
-        if (job->line.again && line->fd < 0)
+        if (line && job->line.again && line->fd < 0)
                 return -EPIPE; /* its other end sees that */
         if (!job->line.again && message->fds[WIRE_FD_CALL] < 0)
                 return message->lost ? -EMFILE : -EPROTO;
