@@ -126,7 +126,7 @@ row("--processes negative", ["--processes", "-5"], "--processes", "no whole numb
 for option, word in (("--timeout", "number of seconds"), ("--cpu", "number of seconds"), ("--cpus", "number of processors"),
                      ("--processes", "whole number"), ("--open-files", "whole number"), ("--memory", "not a size"),
                      ("--tmp-size", "not a size"), ("--output", "not a size")):
-    for number in ("0x10", " 5", "5 ", "+5", "-5", "5e1", ".5", "5.", "5,5", "0b1", "1_000", "\u0665", "5\n", ""):
+    for number in ("0x10", " 5", "5 ", "+5", "-5", "5e", "5e+", "5e1e1", ".5", "5.", "5,5", "0b1", "1_000", "\u0665", "5\n", ""):
         row(f"{option} {number!r}", [f"{option}={number}"], option, word)
 row("--processes no number", ["--processes", "many"], "--processes", "no whole number")
 row("--processes a fraction", ["--processes", "1.5"], "--processes", "no whole number")

@@ -189,12 +189,22 @@ static json_t *tmpfs_value(const char *text)
 bool options_is_number(const char *text, bool fraction)
 {
         static const char digits[] = "0123456789";
-        size_t whole = strspn(text, digits), part;
+        size_t n = strspn(text, digits);
+        bool good = n > 0;
 
-        if (whole == 0 || !text[whole])
-                return whole > 0;
-        part = strspn(text + whole + 1, digits);
-        return fraction && text[whole] == '.' && part > 0 && !text[whole + 1 + part];
+        text += n;
+        if (good && fraction && *text == '.') {
+                n = strspn(++text, digits);
+                good = n > 0;
+                text += n;
+        }
+        if (good && fraction && (*text == 'e' || *text == 'E')) {
+                text += text[1] == '+' || text[1] == '-' ? 2 : 1;
+                n = strspn(text, digits);
+                good = n > 0;
+                text += n;
+        }
+        return good && !*text;
 }
 
 static int take_number(struct options *options, const struct option *option, const char *value,

@@ -38,8 +38,9 @@ void options_blame(const struct options *options, cbx_error *error);
 int options_value(int argc, char **argv, int *index, const char *name, cbx_error *error,
                   const char **ret_value);
 
-/* Is it digits, with a fraction where that is allowed, and nothing else: no sign, space, exponent
- * or other base? The one grammar of numbers on the command line; sizes are these with a unit. */
+/* Is it digits, where a fraction is allowed with one or an exponent, as in JSON, and nothing else:
+ * no sign, space or other base? The one grammar of numbers on the command line; sizes are these
+ * with a unit. */
 bool options_is_number(const char *text, bool fraction);
 
 /* The part of --help that explains these options. */
