@@ -16,7 +16,7 @@
 #include "warden/scope.h"
 
 #define POLICIES_MAX 256   /* that one client may have in use */
-#define FDS_PER_CALL 20    /* while it runs, with every stream and the caller's own descriptors */
+#define FDS_PER_CALL 19    /* while it runs, with every stream and the caller's own descriptors */
 #define RUNNING_RESERVE 8  /* for clients that have no call under way */
 #define FDS_RESERVED 512   /* for calls that begin, prepared boxes, makers and clients */
 #define PATIENCE_SECONDS 3 /* with what does not die */
