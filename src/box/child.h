@@ -81,9 +81,7 @@ struct entry {
 /* Is a path that of a place, or below it? */
 static inline bool lies_in(const char *path, const char *place)
 {
-        size_t n = strlen(place);
-
-        return strncmp(path, place, n) == 0 && (path[n] == '\0' || path[n] == '/');
+        return plan_below(path, place) != NULL;
 }
 
 static inline void text_copy(char *to, size_t room, const char *from)

@@ -15,7 +15,6 @@
 #include "box/child.h"
 
 #define SIGNALS 64
-#define HOME "/tmp" /* where most programs start, in a root of the box's own */
 
 /* Signals as a program expects to find them, but all blocked until it is there. */
 static void reset_signals(void)
@@ -217,7 +216,7 @@ static int take_call(struct child *child)
                 r = take_descriptors(child, fds, BOX_DESCRIPTORS - 1, true);
                 if (r < 0)
                         return r;
-                at_home = !child->plan->caged && syscall(SYS_chdir, HOME) == 0;
+                at_home = !child->plan->caged && syscall(SYS_chdir, PLAN_HOME) == 0;
         }
         if (child->page->spec.tty)
                 r = take_terminal(child, fds);
@@ -229,7 +228,7 @@ static int take_call(struct child *child)
         if (r == 0 && box_fence(FENCE_RLIMITS))
                 r = box_limit_processes(child);
         /* Afterwards: /proc/self/fd must not lead to a directory of ours. */
-        if (r == 0 && !(at_home && strcmp(child->page->spec.directory, HOME) == 0) &&
+        if (r == 0 && !(at_home && strcmp(child->page->spec.directory, PLAN_HOME) == 0) &&
             syscall(SYS_chdir, child->page->spec.directory) < 0)
                 r = step_failed(child, "enter the start directory", child->page->spec.directory,
                                 errno);

@@ -317,7 +317,7 @@ static int cover_file(struct child *child, size_t index, const struct place *cov
         if (tree < 0 ||
             syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
                 return step_failed(child, "cover", step->target, errno);
-        child->parent.fd = base_close(child->parent.fd); /* its path was on this stack */
+        root_forget_parent(child); /* its path was on this stack */
         r = root_find(child, step->target, &place);
         return r < 0 ? r : root_attach(child, tree, &place);
 }

@@ -49,15 +49,10 @@ static bool is_named(const struct options *options, const char *directory)
                                 !json_is_object(item)            ? item
                                 : strcmp(lists[i], "tmpfs") == 0 ? json_object_get(item, "path")
                                                                  : json_object_get(item, "host"));
+                        const char *rest =
+                                path && realpath(path, real) ? plan_below(directory, real) : NULL;
 
-                        size_t n;
-
-                        if (!path || !realpath(path, real))
-                                continue;
-                        n = strlen(real);
-                        if (strncmp(real, directory, n) == 0 &&
-                            (!directory[n] ||
-                             (directory[n] == '/' && strcmp(lists[i], "hide") == 0)))
+                        if (rest && (!*rest || strcmp(lists[i], "hide") == 0))
                                 return true;
                 }
         return false;

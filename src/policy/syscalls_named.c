@@ -79,8 +79,7 @@ static const struct named {
         { { "socket" },
           .effect = SYSCALLS_OPENED,
           .note = "sockets of every family but vsock, local ones on their conditions, and with "
-                  "them "
-                  "rarely used parts of the kernel are within reach" },
+                  "them rarely used parts of the kernel are within reach" },
         { { "chmod", "fchmod", "fchmodat", "fchmodat2", "creat", "mknod", "mknodat" },
           .effect = SYSCALLS_OPENED,
           .note = "the program may leave files that give whoever runs them their owner's rights" },
