@@ -4,6 +4,7 @@
 end of each process around a call is the end of the call. The attacks on them are those of
 tests/attack/suite.py, with CALLBOX_ATTACK_LANDLOCK=1."""
 
+import concurrent.futures
 import contextlib
 import fcntl
 import json
@@ -334,6 +335,40 @@ def abandoned(user):
             finally:
                 os.close(fd)
     return found
+
+
+OPENER = """
+import os, sys, time
+os.mkfifo(sys.argv[1])
+opener = os.fork()
+if opener == 0:
+    os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+time.sleep(0.05)
+os.kill(opener, 9)
+os.wait()
+end = time.monotonic() + float(sys.argv[2])
+while time.monotonic() < end:
+    try:
+        os.open("/proc/1/environ", os.O_RDONLY | os.O_CREAT)
+    except OSError:
+        pass
+os._exit(0)
+"""
+
+
+@for_people("what init opens for a program, and is never opened, does not keep the call", alone=True)
+def opened_for_ever(user):
+    """Many at once: main has to end between two looks of a busy init at its processes."""
+    place = SCRATCH.directory(user=user)
+    options = ("--workspace", place, "--timeout", 10)
+
+    def once(number):
+        fifo, seconds = str(place / f"fifo-{number}"), str(number % 16 / 80)
+        return run(user, "/usr/bin/python3", "-IS", "-c", OPENER, fifo, seconds, options=options)
+
+    with concurrent.futures.ThreadPoolExecutor(12) as crowd:
+        for result in crowd.map(once, range(5 * ROUNDS)):
+            equal(result.reason, "exited", result.brief())
 
 
 @for_people("the end of keeper, init or caller is the end of all", alone=True)

@@ -126,13 +126,14 @@ static void pass_on(const struct child *child, int signal)
 static void await_end(struct child *child)
 {
         int status;
-        pid_t pid;
+        pid_t pid = 0;
 
-        do {
+        /* Main may have been reaped by who watches; who opens a fifo for it may never end. */
+        while (child->main > 0 && (pid >= 0 || errno == EINTR)) {
                 pid = (pid_t)syscall(SYS_wait4, -1, &status, __WALL, NULL);
                 if (pid > 0)
                         note_status(child, pid, status);
-        } while (child->main > 0 && (pid > 0 || errno == EINTR));
+        }
         init_reap(child);
 }
 

@@ -489,6 +489,7 @@ static int x28_deputy(int argc, char **argv)
         };
         struct tally tally = { 0 };
         pid_t ours[4], own = getpid();
+        double until;
 
         (void)argc;
         (void)argv;
@@ -508,7 +509,9 @@ static int x28_deputy(int argc, char **argv)
                 }
         }
         nap(0.2);
-        for (int pid = 1; pid < own + 40; pid++) {
+        /* those around us first: where the host's are to be seen as well there may be thousands */
+        until = now() + 3;
+        for (int pid = own + 40; pid > 0; pid = pid > 2 && now() > until ? 2 : pid - 1) {
                 bool mine = pid == own || is_holder(pid);
 
                 for (size_t i = 0; i < COUNT(ours); i++)

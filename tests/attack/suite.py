@@ -348,7 +348,7 @@ def by_payload(box, result):
             return None
     elif result.code in (0, 42):
         return None if result.code == 0 and line.startswith("HELD") else (line or "BROKEN")
-    raise Untried(line or result.brief())
+    raise Untried(result.brief())
 
 
 def ended_by(*reasons, within=None, or_held=False, dead=True):
