@@ -7,6 +7,7 @@
 #include "bench.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -156,6 +157,34 @@ static void find_built(const char *name, char *ret)
                 die(path);
 }
 
+static void clean_up(void)
+{
+        unlink(options.callbox);
+        rmdir(options.scratch);
+}
+
+/* The command is run from a copy, as one that is installed: what a linker has just written lies in
+ * the page cache in pieces, and takes a tenth longer to start. */
+static void install(const char *name, char *path)
+{
+        _Alignas(4096) static char piece[1024 * 1024];
+        char copy[PATH_MAX];
+        int from = open(path, O_RDONLY | O_CLOEXEC), to;
+        ssize_t n;
+
+        snprintf(copy, sizeof(copy), "%s/%s", options.scratch, name);
+        snprintf(path, PATH_MAX, "%s", copy);
+        atexit(clean_up);
+        to = open(copy, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
+        if (from < 0 || to < 0)
+                die(copy);
+        while ((n = read(from, piece, sizeof(piece))) > 0)
+                if (write(to, piece, (size_t)n) != n)
+                        die(copy);
+        if (n < 0 || close(from) < 0 || close(to) < 0)
+                die(copy);
+}
+
 int main(int argc, char **argv)
 {
         cbx_serve_functions(argc, argv); /* in a box this does not return */
@@ -165,16 +194,16 @@ int main(int argc, char **argv)
         find_built("bench/syscall-loop", options.loop);
         find_built("bench/answer", options.answer);
         find_built("bench/agent", options.agent);
+        if (!mkdtemp(options.scratch) || chmod(options.scratch, 0755) < 0)
+                die(options.scratch);
+        install("callbox", options.callbox);
         /* The warden that was built, not one that is installed. */
         if (setenv("CALLBOX_WARDEN", options.callbox, 1) < 0)
                 die("CALLBOX_WARDEN");
         if (mkdir(options.results, 0777) < 0 && errno != EEXIST)
                 die(options.results);
-        if (!mkdtemp(options.scratch) || chmod(options.scratch, 0755) < 0)
-                die(options.scratch);
         for (size_t i = 0; i < ARRAY_SIZE(measurements); i++)
                 if (!only || strcmp(only, measurements[i].name) == 0)
                         measurements[i].run();
-        rmdir(options.scratch);
         return budget_verdict();
 }

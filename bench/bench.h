@@ -35,6 +35,7 @@
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #define MAX_CONTESTANTS 10
 #define MAX_ARGS 80
+#define PAUSE_US 6000 /* until boxes are refilled and the kernel has cleared up after them */
 #define MAX_TRIES 3
 
 struct options {

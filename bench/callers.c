@@ -10,7 +10,6 @@
 
 #define SMALL_MB 20
 #define LARGE_MB 2000
-#define PAUSE_US 6000
 #define FUNCTION_ROUNDS 60 /* some take a quarter of a second */
 
 struct agent {

@@ -21,7 +21,6 @@
 
 /* Refilling, and what the kernel clears up after an answer, is done by then. Throughput has them
  * on the bill; here they would be on the next contestant's. */
-#define PAUSE_US 6000
 
 #define IN_FLIGHT 8
 #define BATCH 400

@@ -21,7 +21,6 @@
 
 #include "bench.h"
 
-#define PAUSE_US 6000 /* as in library.c: until boxes are refilled and cleared up after */
 
 #define IN_FLIGHT 64
 #define BATCH 256

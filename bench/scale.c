@@ -20,7 +20,7 @@
 #include "bench.h"
 #include "memory.h"
 
-#define PAUSE_US 2000
+#define SETTLE_US 2000
 #define PATIENCE_MS 60000 /* until as many live as are wanted */
 #define FLAT 1.2 /* what is called flat: so much is noise between two minutes of one machine */
 #define TENTHS 10
@@ -118,9 +118,9 @@ static void measure_calls(const struct crowd *crowd, double *boxed, double *bare
                           double *ret_bare)
 {
         for (size_t i = 0; i < options.rounds; i++) {
-                usleep(PAUSE_US);
+                usleep(SETTLE_US);
                 boxed[i] = box_true(crowd->warden, crowd->policy);
-                usleep(PAUSE_US);
+                usleep(SETTLE_US);
                 bare[i] = spawn_true();
         }
         *ret_boxed = median(boxed, options.rounds);

@@ -10,7 +10,6 @@
 
 #include "bench.h"
 
-#define PAUSE_US 6000 /* as in library.c: until boxes are refilled and cleared up after */
 
 static int nothing(const char *arguments, size_t length, cbx_reply *reply)
 {

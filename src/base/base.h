@@ -91,6 +91,7 @@ struct buffer {
         }
 
 void buffer_free(struct buffer *buffer);
+int buffer_grow(struct buffer *buffer, size_t more); /* room for so many bytes and a NUL */
 int buffer_add(struct buffer *buffer, const void *data, size_t length);
 int buffer_printf(struct buffer *buffer, const char *format, ...) PRINTF_LIKE(2, 3);
 #define _cleanup_buffer_ _cleanup_(buffer_free)

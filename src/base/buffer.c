@@ -14,8 +14,7 @@ void buffer_free(struct buffer *buffer)
         *buffer = (struct buffer)BUFFER_INIT;
 }
 
-/* Room for `more` bytes and the NUL behind them. */
-static int buffer_grow(struct buffer *buffer, size_t more)
+int buffer_grow(struct buffer *buffer, size_t more)
 {
         size_t needed, room;
         char *data;

@@ -99,20 +99,21 @@ int fd_write_memory_at(int fd, const void *data, size_t length, uint64_t at)
 /* Read to the end, or one byte past the limit, which tells that there is more. */
 static int read_up_to(int fd, size_t limit, struct buffer *buffer)
 {
-        char chunk[16 * KIB];
-
         for (;;) {
-                size_t want = MIN(sizeof(chunk), limit + 1 - buffer->length);
-                ssize_t n = read(fd, chunk, want);
-                int r;
+                /* Most are files of a few lines; of a large one as much again as there is. */
+                size_t want = MIN(MAX(buffer->length, KIB), limit + 1 - buffer->length);
+                int r = buffer_grow(buffer, want);
+                ssize_t n;
 
+                if (r < 0)
+                        return r;
+                n = read(fd, buffer->data + buffer->length, want);
                 if (n < 0 && errno == EINTR)
                         continue;
                 if (n < 0)
                         return -errno;
-                r = buffer_add(buffer, chunk, (size_t)n);
-                if (r < 0)
-                        return r;
+                buffer->length += (size_t)n;
+                buffer->data[buffer->length] = '\0';
                 if (n == 0)
                         return 0;
                 if (buffer->length > limit)
@@ -144,18 +145,15 @@ int file_read(int dirfd, const char *path, size_t limit, char **ret_data, size_t
         return fd_read(fd, limit, ret_data, ret_length);
 }
 
-/* open() returns the lowest free number, so the first one above 2 says that 0 to 2 are taken. They
- * are meant to be inherited, hence no O_CLOEXEC. Call it before there are threads. */
+/* open() returns the lowest free number: that of the first one missing. They are meant to be
+ * inherited, hence no O_CLOEXEC. Call it before there are threads. */
 int fd_reserve_stdio(void)
 {
-        for (;;) {
-                int fd = open("/dev/null", O_RDWR);
+        for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+                int taken = fcntl(fd, F_GETFD) < 0 ? open("/dev/null", O_RDWR) : fd;
 
-                if (fd < 0)
+                if (taken < 0)
                         return -errno;
-                if (fd > STDERR_FILENO) {
-                        base_close(fd);
-                        return 0;
-                }
         }
+        return 0;
 }

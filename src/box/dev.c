@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/mount.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "box/child.h"
@@ -69,12 +70,33 @@ static int attach_device(struct child *child, size_t index)
         return r < 0 ? r : root_attach(child, tree, &place);
 }
 
+/* Shared memory is a part of the box's own root, which is as large, that stays writable when the
+ * rest does not; where the root is a copy of another, a file system of its own. */
+static int mount_shared_memory(struct child *child)
+{
+        _cleanup_fd_ int tree = -1;
+        struct place place;
+        int r;
+
+        if (child->cast || child->forked)
+                return root_mount_tmpfs(child, "/dev/shm", child->plan->policy->limits.tmp_size);
+        r = root_make(child, "/dev/shm", true, &place);
+        if (r < 0)
+                return r;
+        if (fchmodat(place.parent, place.name, 01777, 0) < 0)
+                return step_failed(child, "open shared memory to all", NULL, errno);
+        tree = (int)syscall(SYS_open_tree, place.parent, place.name,
+                            OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+        if (tree < 0)
+                return step_failed(child, "mount shared memory", NULL, errno);
+        return root_attach(child, tree, &place);
+}
+
 int box_refill_dev(struct child *child)
 {
         int r = mount_terminals(child);
 
-        return r < 0 ? r
-                     : root_mount_tmpfs(child, "/dev/shm", child->plan->policy->limits.tmp_size);
+        return r < 0 ? r : mount_shared_memory(child);
 }
 
 /* What all boxes of a plan have in common; in a root that they share with places for terminals and

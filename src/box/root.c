@@ -21,6 +21,8 @@
 
 #include "box/child.h"
 
+#define BLOCK 4096 /* of a tmpfs */
+
 int root_open(int root, const char *path, uint64_t flags)
 {
         struct open_how how = {
@@ -68,7 +70,7 @@ int root_new_tmpfs(struct child *child, uint64_t size, const char *mode)
                 return step_failed(child, "make a tmpfs", NULL, errno);
         if (syscall(SYS_fsconfig, fs, FSCONFIG_SET_STRING, "size", number(digits, size), 0) < 0 ||
             syscall(SYS_fsconfig, fs, FSCONFIG_SET_STRING, "nr_inodes",
-                    number(digits, MAX(size / 4096, 1024)), 0) < 0 ||
+                    number(digits, MAX(size / BLOCK, 1024)), 0) < 0 ||
             syscall(SYS_fsconfig, fs, FSCONFIG_SET_STRING, "mode", mode, 0) < 0 ||
             syscall(SYS_fsconfig, fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
                 return step_failed(child, "configure a tmpfs", NULL, errno);
@@ -393,12 +395,25 @@ int box_copy_mounts(struct child *child)
         return r == 0 ? box_copy_devices(child) : r;
 }
 
+/* A box's own root holds its shared memory (dev.c), and the plan's files. */
+static uint64_t root_size(const struct child *child)
+{
+        uint64_t size = child->plan->policy->limits.tmp_size;
+
+        if (child->shared)
+                return 4 * MIB;
+        for (size_t i = 0; i < child->plan->n_steps; i++)
+                if (child->plan->steps[i].kind == PLAN_FILE)
+                        size += (strlen(child->plan->steps[i].text) / BLOCK + 1) * BLOCK;
+        return size;
+}
+
 /* Build what all boxes of the plan have in common. */
 static int build(struct child *child)
 {
         int r = 0;
 
-        child->root = root_new_tmpfs(child, 4 * MIB, "0755");
+        child->root = root_new_tmpfs(child, root_size(child), "0755");
         if (child->root < 0)
                 return child->root;
         if (syscall(SYS_move_mount, child->root, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH) < 0)

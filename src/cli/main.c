@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "cli/cli.h"
 #include "policy/json_read.h"
@@ -86,11 +87,21 @@ static int finish(int code)
                                     : cli_fail("cannot write the output: %s", strerror(errno));
 }
 
+/* Left to itself jansson opens /dev/urandom for this. */
+static void seed_hashes(void)
+{
+        size_t seed = 0;
+
+        if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) == sizeof(seed))
+                json_object_seed(seed); /* 0: it seeds itself after all */
+}
+
 int main(int argc, char **argv)
 {
         cbx_serve_functions(argc, argv); /* tools of callbox mcp that run in boxes */
         if (fd_reserve_stdio() < 0)
                 return cli_fail("cannot open /dev/null: %s", strerror(errno));
+        seed_hashes();
         signal(SIGPIPE, SIG_IGN);
         signal(SIGXFSZ, SIG_IGN); /* a file that is too large is an error */
         if (argc < 2) {

@@ -8,6 +8,7 @@
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <termios.h>
 
 #include "box/fences.h"
@@ -42,6 +43,7 @@ struct run {
         struct spec spec;
         char **argv; /* what to run */
         const char *spec_file, *report_file, *directory, *stdin_file, *warden;
+        struct plan *plan;
         cbx_call *remote; /* the call, when a warden runs it */
         bool json, explain, quiet, sanitize, tty;
         struct termios terminal; /* as it was */
@@ -221,11 +223,11 @@ static int run_here(struct run *run, cbx_policy *policy, struct plan_options *op
 
         options->hopeful = policy->box == POLICY_BOX_AUTO && input_stays(spec->stdin_fd);
         for (;;) {
-                _cleanup_plan_ struct plan *plan = NULL;
-
-                r = plan_compile(policy, options, &report->error, &plan);
+                plan_free(run->plan);
+                run->plan = NULL;
+                r = plan_compile(policy, options, &report->error, &run->plan);
                 if (r == 0)
-                        call_run(plan, spec, hook, report);
+                        call_run(run->plan, spec, hook, report);
                 if (!options->hopeful || (r == 0 && report->reason != REASON_SETUP) ||
                     run->interrupts > 0 || host_refuses_namespaces() == 0)
                         return r;
@@ -260,6 +262,8 @@ static int open_stdin(struct run *run, cbx_error *error)
         /* A terminal is never passed on: what is typed belongs to whoever typed it. */
         if (none || run->spec.stdin_none || run->spec.stdin_text || isatty(STDIN_FILENO))
                 return -1;
+        if (fstat(STDIN_FILENO, &st) == 0 && S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3))
+                return -1; /* /dev/null: the box has one */
         return STDIN_FILENO;
 }
 
@@ -398,7 +402,11 @@ int cli_run(int argc, char **argv)
                 (void)run_call(&run, &report);
         report.of_command = true;
         code = tell(&run, &report);
+#ifndef __SANITIZE_ADDRESS__ /* which looks for what was not freed */
+        _exit(code);         /* the kernel frees it all at once */
+#endif
         base_close(run.report_fd);
+        plan_free(run.plan);
         report_free(&report);
         options_free(&run.options);
         spec_free(&run.spec);

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/magic.h>
+#include <linux/openat2.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -140,20 +141,53 @@ static uint64_t birth(const struct statx *st)
         return (uint64_t)st->stx_btime.tv_sec * NSEC_PER_SEC + st->stx_btime.tv_nsec;
 }
 
+/* Is it absolute, without a "." or "..", and without a slash too many? */
+static bool is_plain(const char *path)
+{
+        const char *name = path;
+
+        while (*name == '/') {
+                size_t n = strcspn(++name, "/");
+
+                if (n == 0 || (name[0] == '.' && (n == 1 || (n == 2 && name[1] == '.'))))
+                        return false;
+                name += n;
+        }
+        return name > path && *name == '\0';
+}
+
+/* Open what a path leads to, and tell where that is: where there is no link on the way, at the very
+ * path. */
+static int open_source(int dirfd, const char *path, char **ret)
+{
+        struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS };
+        bool direct = is_plain(path);
+        int fd = direct ? (int)syscall(SYS_openat2, dirfd, path, &how, sizeof(how)) : -1;
+
+        if (!direct || (fd < 0 && errno != ENOENT)) { /* a link, or a host that refuses the call */
+                direct = false;
+                fd = openat(dirfd, path, O_PATH | O_CLOEXEC);
+        }
+        if (fd < 0)
+                return -errno;
+        *ret = direct ? strdup(path) : descriptor_path(fd);
+        if (!*ret)
+                base_close(fd);
+        return *ret ? fd : -ENOENT;
+}
+
 int plan_add_tree(struct plan *plan, int dirfd, const char *host, const char *target, bool writable,
                   const char *where)
 {
-        _cleanup_fd_ int fd = openat(dirfd, host, O_PATH | O_CLOEXEC);
         _cleanup_free_ char *source = NULL;
+        _cleanup_fd_ int fd = open_source(dirfd, host, &source);
         struct plan_step *step;
         struct statx st;
 
-        if (fd < 0 || statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &st) < 0)
+        if (fd < 0)
+                return fd;
+        if (statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &st) < 0)
                 return -errno;
-        /* The parts of the system are opened by these very paths again. */
-        source = where ? descriptor_path(fd) : strdup(host);
-        if (!source)
-                return -ENOENT;
         step = plan_add_step(plan, PLAN_TREE, target ? target : source, NULL);
         if (!step)
                 return -ENOMEM;

@@ -100,29 +100,20 @@ static int failed(const char *path, int r, cbx_error *error)
  */
 static int add_part(struct plan *plan, const char *path)
 {
-        char link[64], real[PATH_MAX];
         struct plan_step *step;
-        ssize_t n;
         int r;
 
         r = plan_add_tree(plan, AT_FDCWD, path, path, false, NULL);
         if (r < 0)
                 return r;
         step = &plan->steps[plan->n_steps - 1];
-        snprintf(link, sizeof(link), "/proc/self/fd/%d", step->fd);
-        n = readlink(link, real, sizeof(real) - 1);
-        real[MAX(n, 0)] = '\0';
-        if (real[0] != '/' || strcmp(real, path) == 0)
+        if (strcmp(step->source, path) == 0)
                 return 0;
-        free(step->source);
-        step->source = strdup(real);
         if (plan->caged) {
                 free(step->target);
-                step->target = strdup(real);
+                step->target = strdup(step->source);
         }
-        if (!step->source || !step->target)
-                return -ENOMEM;
-        return plan_note(plan, path);
+        return step->target ? plan_note(plan, path) : -ENOMEM;
 }
 
 static int add_etc(struct plan *plan, const char *const *paths, size_t n, cbx_error *error)

@@ -126,7 +126,8 @@ static bool read_some(struct watch *source)
         struct call *call = source->owner;
         struct call_stream *stream =
                 (struct call_stream *)((char *)source - offsetof(struct call_stream, source));
-        unsigned char room[1 + CHUNK], *data = room + 1;
+        static unsigned char room[1 + CHUNK]; /* on the stack every page of it would be touched */
+        unsigned char *data = room + 1;
         size_t length, taken;
         ssize_t n;
 
