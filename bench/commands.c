@@ -136,10 +136,9 @@ static const char *const boxed_true[] = { "--", "/bin/true", NULL };
 
 void race_start(void)
 {
-        struct race race = { .name = "start",
-                             .what = "/bin/true",
-                             .rounds = options.rounds,
-                             .pause_us = PAUSE_US };
+        struct race race = {
+                .name = "start", .what = "/bin/true", .rounds = options.rounds, .pause_us = PAUSE_US
+        };
         struct contestant *bare = race_enter(&race, "posix_spawn", command_run, NULL),
                           *ours = race_enter(&race, "callbox run", command_run, NULL),
                           *bwrap = race_enter(&race, "bubblewrap", command_run, NULL);

@@ -21,7 +21,6 @@
 
 #include "bench.h"
 
-
 #define IN_FLIGHT 64
 #define BATCH 256
 

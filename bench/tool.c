@@ -10,7 +10,6 @@
 
 #include "bench.h"
 
-
 static int nothing(const char *arguments, size_t length, cbx_reply *reply)
 {
         (void)arguments;

@@ -255,6 +255,9 @@ def protected_names(user):
     result = harness.callbox(["run", "--json", "--workspace", str(place.work), "--cwd", str(place.work), *options, "--", *script],
                              binary=CALLBOX, user=user, json_report=True, cwd="/")  # fmt: skip
     equal((result.report["code"], result.report["denials"]), (0, []), result.brief())
+    result = run(place.policy, ["sh", "-c", "mkdir -p sub && mkdir sub/.git; mkdir .git"], place.work, user)
+    found = {d["what"]: d["allow"] for d in result.report["denials"]}
+    equal(found, {f"{place.work}/sub/.git": "--unprotect '**/.git'", f"{place.work}/.git": "--unprotect .git"}, "repositories")
 
 
 CALLS = "import ctypes, os\nl = ctypes.CDLL(None, use_errno=True)\nfor n in %s: l.syscall(n, 0, 0, 0, 0)\n"

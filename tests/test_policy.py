@@ -910,6 +910,14 @@ def protect_options(user):
     equal((directory / ".envrc").read_text(), "x\n", "on the host")
     result = run("-q", "--workspace", directory, "--unprotect", ".git", "--", "sh", "-c", "git init -q . && echo fine", user=user)
     equal(result.out, b"fine\n", f"git init with --unprotect .git ({result.brief()})")
+    script = "(mkdir d/.git) 2>/dev/null || echo held; (mkdir -p d/e/.GIT) 2>/dev/null || echo held; mkdir -p d/e/.gitx && echo free"
+    equal(sh(script, "--workspace", directory, user=user), "held\nheld\nfree\n", "at every depth")
+    script = "mkdir d/.git && echo free; (echo x > .git/config) 2>/dev/null || echo held"
+    equal(sh(script, "--workspace", directory, "--unprotect", "**/.git", user=user), "free\nheld\n", "--unprotect '**/.git'")
+    equal(sh("echo x > d/.git/config && mv d/.git/config d/x && echo free", "--workspace", directory, user=user), "free\n", "in a repository below that is there")
+    equal(sh("(mkdir a d/a d/b) 2>/dev/null; ls -d a d/a d/b 2>/dev/null; true", "--workspace", directory, "--protect", "**/a", user=user), "d/b\n", "--protect '**/a'")
+    result = run("--workspace", directory, "--protect", "**/a/b", "--", "true", user=user)
+    equal(result.code, 125, f"--protect '**/a/b' ({result.brief()})")
     path = policy_file({"files": {"protect": ["only"]}})
     equal(sh("(echo x > only) 2>/dev/null || echo held; mkdir .idea && echo free", "--policy", path, "--workspace", directory, user=user), "held\nfree\n", "a list in a policy takes the default's place")
     path = policy_file({"files": {"protect": []}})

@@ -77,6 +77,7 @@ class Row:
 NEEDS_NAMESPACES = {
     "coreutils identity", "coreutils temporary files", "coreutils df", "ps sees only the box", "python3 http over loopback",
     "a program fills /tmp to the size given", "the current directory is shown and is where the program starts",
+    "git looks at a repository that is only shown, also at root's",
 }
 if not NAMESPACES:
     SKIPS.update({f"{name}, as {who}": "needs namespaces" for name in NEEDS_NAMESPACES for who, _ in PEOPLE})
@@ -387,6 +388,17 @@ def cargo(user):
 
 
 # ---- git in a workspace ----------------------------------------------------------------------
+
+
+@for_people("git looks at a repository that is only shown, also at root's")
+def git_shown(user):
+    directory = SCRATCH.directory(user)
+    directory.chmod(0o755)
+    script = f"{GIT} init -q && echo one > f && git add f && {GIT} commit -qm first && echo two > f"
+    made = harness.execute(harness.as_user(["sh", "-c", script]) if user else ["sh", "-c", script], cwd=directory)
+    equal(made.code, 0, made.brief())
+    for rule, place in ((directory, directory), (f"{directory}:/place", "/place")):
+        good(box("--read", rule, "--cwd", place, "--", "sh", "-c", "git log --format=%s && git status --short", user=user), "first\n M f\n")
 
 
 @for_people("git works in an existing repository as workspace")

@@ -52,20 +52,11 @@ _Noreturn void guard_leave(void)
 
 /* ---- Protected names ---- */
 
-/* Is one path the same as the other, above it or below it? Whatever the case: on a file system that
- * ignores it, another spelling is the same name. */
-static bool related(const char *a, const char *b)
-{
-        size_t n = MIN(strlen(a), strlen(b));
-
-        return strncasecmp(a, b, n) == 0 && (a[n] == '\0' || a[n] == '/') &&
-               (b[n] == '\0' || b[n] == '/');
-}
-
 static bool protected(const struct child *child, const struct guard_path *path)
 {
         for (size_t i = 0; i < child->plan->n_guards; i++)
-                if (related(path->text, child->plan->guards[i].path) && box_fence(FENCE_PROTECT))
+                if (plan_is_guarded(&child->plan->guards[i], path->text) &&
+                    box_fence(FENCE_PROTECT))
                         return true;
         return false;
 }
@@ -73,9 +64,10 @@ static bool protected(const struct child *child, const struct guard_path *path)
 bool guard_is_kept(const struct child *child, const char *text)
 {
         for (size_t i = 0; i < child->plan->n_guards; i++) {
-                const char *kept = child->plan->guards[i].path;
+                const struct plan_guard *kept = &child->plan->guards[i];
 
-                if (strlen(text) >= strlen(kept) && related(text, kept) && box_fence(FENCE_PROTECT))
+                if (!plan_guards_anywhere(kept) && strlen(text) >= strlen(kept->path) &&
+                    plan_is_guarded(kept, text) && box_fence(FENCE_PROTECT))
                         return true;
         }
         return false;

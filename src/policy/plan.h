@@ -67,11 +67,17 @@ struct plan_rlimit {
         rlim_t value;
 };
 
-/* A place in the box whose name must stay as it is, whether it exists or not. */
+/* A place in the box whose name must stay as it is, whether it exists or not; or, where the name
+ * begins with POLICY_ANYWHERE, one that is made nowhere below a directory. */
 struct plan_guard {
         char *path; /* absolute, in the box */
         const char *name;
 };
+
+bool plan_guards_anywhere(const struct plan_guard *guard);
+
+/* Is a path one that a guard is for, above it or below it? */
+bool plan_is_guarded(const struct plan_guard *guard, const char *path);
 
 /* What was found on the host when the plan was made. A box that was prepared from it is out of date
  * when it is not so any more: a workspace was replaced, a protected name has come to be. */

@@ -70,17 +70,38 @@ static bool open_to_others(const struct plan_step *step)
         return fstat(step->fd, &st) == 0 && (st.st_mode & wanted) == wanted;
 }
 
+/* What others see of root's repository belongs to someone else, and git refuses to look at it
+ * unless told that this is meant. */
+static int trust_repository(struct plan *plan)
+{
+        const struct plan_step *tree = &plan->steps[plan->n_steps - 1];
+        struct plan_step *file;
+
+        if (!plan->privileged || tree->map || !tree->directory || plan->caged ||
+            !plan->policy->system || faccessat(tree->fd, ".git", F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+                return 0;
+        for (size_t i = 0; i < plan->n_steps; i++)
+                if (strcmp(plan->steps[i].target, "/etc/gitconfig") == 0)
+                        return 0;
+        file = plan_add_step(plan, PLAN_FILE, "/etc/gitconfig", "[safe]\n\tdirectory = *\n");
+        if (!file)
+                return -ENOMEM;
+        file->system = true;
+        return 0;
+}
+
 static int add_shown(struct plan *plan, int dirfd, const char *directory,
                      const struct policy_path *rule, cbx_error *error)
 {
         struct plan_step *step;
+        size_t added = plan->n_steps;
         int r;
 
         r = plan_add_tree(plan, dirfd, rule->host, rule->box, rule->access == POLICY_WRITE,
                           rule->where);
         if (r < 0)
                 return no_such_path(rule, r, error);
-        step = &plan->steps[plan->n_steps - 1];
+        step = &plan->steps[added];
         step->map = plan->privileged && (step->writable || !open_to_others(step));
         plan->guards_sockets = true;
         r = check_place(rule, step, error);
@@ -89,8 +110,8 @@ static int add_shown(struct plan *plan, int dirfd, const char *directory,
         if (rule->workspace && !step->directory)
                 return error_set(error, -ENOTDIR, rule->where, "the workspace %s is no directory",
                                  rule->host);
-        if (plan_add_fact(plan, directory, rule->host, step) < 0 ||
-            add_link(plan, rule, step->source) < 0)
+        if (plan_add_fact(plan, directory, rule->host, step) < 0 || trust_repository(plan) < 0 ||
+            add_link(plan, rule, plan->steps[added].source) < 0)
                 return error_oom(error);
         return 0;
 }
@@ -210,6 +231,26 @@ static int protect_name(struct plan *plan, const struct plan_step *workspace, co
         return r;
 }
 
+bool plan_guards_anywhere(const struct plan_guard *guard)
+{
+        return strncmp(guard->name, POLICY_ANYWHERE, strlen(POLICY_ANYWHERE)) == 0;
+}
+
+/* Whatever the case: on a file system that ignores it, another spelling is the same name. */
+bool plan_is_guarded(const struct plan_guard *guard, const char *path)
+{
+        size_t n = MIN(strlen(guard->path), strlen(path));
+        const char *last = strrchr(path, '/');
+
+        if (plan_guards_anywhere(guard)) {
+                n = strlen(guard->path) - strlen(guard->name);
+                return last && strncasecmp(guard->path, path, n) == 0 &&
+                       strcasecmp(last + 1, guard->name + strlen(POLICY_ANYWHERE)) == 0;
+        }
+        return strncasecmp(guard->path, path, n) == 0 && strchr("/", guard->path[n]) &&
+               strchr("/", path[n]);
+}
+
 int plan_add_guard(struct plan *plan, const char *place, const char *name)
 {
         struct plan_guard *guards = reallocarray(plan->guards, plan->n_guards + 1, sizeof(*guards));
@@ -227,7 +268,8 @@ int plan_add_guard(struct plan *plan, const char *place, const char *name)
 static int protect_tree(struct plan *plan, const struct plan_step *workspace, cbx_error *error)
 {
         for (char **name = plan->policy->protect; name && *name; name++) {
-                int r = protect_name(plan, workspace, *name);
+                bool anywhere = plan_guards_anywhere(&(struct plan_guard){ .name = *name });
+                int r = anywhere ? 0 : protect_name(plan, workspace, *name);
 
                 if (r == 0)
                         r = plan_add_guard(plan, workspace->target, *name);

@@ -115,6 +115,7 @@ uint64_t policy_hash_without(const cbx_policy *policy, const char *box);
 const char *policy_box_path_refusal(const char *path);
 
 /* The names that are protected in a workspace unless the policy has a list of its own. */
+#define POLICY_ANYWHERE "**/"                      /* before a protected name: at every depth */
 extern const char *const policy_protect_default[]; /* NULL-terminated */
 
 /* Is it a letter or underscore, followed by letters, digits and underscores? */

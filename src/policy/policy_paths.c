@@ -304,6 +304,12 @@ static int read_protect_name(json_t *value, const struct json_place *at, cbx_err
                 return json_refuse(at, error,
                                    "\"%.128s\" has \"..\" in it; it must stay in the workspace",
                                    name);
+        if (strncmp(name, POLICY_ANYWHERE, strlen(POLICY_ANYWHERE)) == 0 &&
+            strcspn(name + strlen(POLICY_ANYWHERE), "/") != strlen(name) - strlen(POLICY_ANYWHERE))
+                return json_refuse(at, error,
+                                   "\"%.128s\" is not one name; only one can be protected at every "
+                                   "depth",
+                                   name);
         if (n == POLICY_PROTECT_MAX)
                 return json_refuse(at, error, "a policy protects at most %d names",
                                    POLICY_PROTECT_MAX);

@@ -71,7 +71,12 @@ const char *const policy_protect_default[] = {
         ".git/modules",
         ".git/worktrees",
         ".gitconfig",
+        /* In a repository that is made below, git also runs what its configuration names, and asks
+         * for its status from above; and a directory with a HEAD is one itself. */
+        POLICY_ANYWHERE ".git",
+        "HEAD",
         ".config/git",
+        ".hg/hgrc",
         /* What the hooks in use read, at every commit. */
         ".githooks",
         ".husky",
@@ -93,6 +98,11 @@ const char *const policy_protect_default[] = {
         /* Sourced when a shell, an interpreter or a debugger is started in the directory. */
         ".envrc",
         ".Rprofile",
+        ".Renviron",
+        ".irbrc",
+        ".pdbrc",
+        ".ghci",
+        ".octaverc",
         ".gdbinit",
         ".lldbinit",
         /* Agents: servers to start, hooks to run, permissions to take as given. */

@@ -277,25 +277,23 @@ static void explain_socket(struct denial *denial, const char *what, bool own)
 
 /* ---- Protected names ---- */
 
-static bool is_related(const char *a, const char *b)
-{
-        size_t n = MIN(strlen(a), strlen(b));
-
-        return strncasecmp(a, b, n) == 0 && strchr("/", a[n]) && strchr("/", b[n]);
-}
-
 /* The name to unprotect for a path: the protected name itself, or what lies above several. NULL
  * where it stands for many that have nothing in common but their directory (box/notify.c). */
 static const char *protected_name(const struct plan *plan, const char *path)
 {
+        const char *anywhere = NULL;
+
         for (size_t i = 0; i < plan->n_guards; i++) {
                 const struct plan_guard *guard = &plan->guards[i];
                 size_t length = strlen(guard->path), n = MIN(length, strlen(path));
 
-                if (is_related(guard->path, path))
+                if (!plan_is_guarded(guard, path))
+                        continue;
+                if (!plan_guards_anywhere(guard))
                         return n < length ? path + length - strlen(guard->name) : guard->name;
+                anywhere = guard->name;
         }
-        return NULL;
+        return anywhere;
 }
 
 /* A policy has no list of what is not protected: it is the list of what is, without these. */
@@ -308,7 +306,7 @@ static json_t *without_name(const struct plan *plan, const char *path)
 
                 for (size_t i = 0; i < plan->n_guards; i++)
                         meant |= strcmp(plan->guards[i].name, *name) == 0 &&
-                                 is_related(plan->guards[i].path, path);
+                                 plan_is_guarded(&plan->guards[i], path);
                 if (!meant && json_array_append_new(names, json_string(*name)) < 0) {
                         json_decref(names);
                         return NULL;
@@ -357,7 +355,8 @@ static void add_trace(struct denials *denials, const struct box_trace *trace)
                 denial->kind = "protected";
                 name = protected_name(denials->plan, what);
                 if (name)
-                        allow_by(denial, without_name(denials->plan, what), "--unprotect %s", name);
+                        allow_by(denial, without_name(denials->plan, what),
+                                 strchr(name, '*') ? "--unprotect '%s'" : "--unprotect %s", name);
                 else
                         allow_by_nothing(denial, "these are more protected names than are told");
                 denial->stem = stem_of(what);

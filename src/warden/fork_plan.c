@@ -32,8 +32,10 @@ void fork_plan_pack(struct pack *pack, const struct plan *plan)
         pack_number(pack, (uint64_t)plan->landlock_abi);
         pack_steps(pack, plan);
         pack_number(pack, plan->n_guards);
-        for (size_t i = 0; i < plan->n_guards; i++)
+        for (size_t i = 0; i < plan->n_guards; i++) {
                 pack_text(pack, plan->guards[i].path);
+                pack_text(pack, plan->guards[i].name);
+        }
         pack_bytes(pack, plan->denied, plan->n_denied * sizeof(*plan->denied));
         pack_bytes(pack, plan->rlimits, plan->n_rlimits * sizeof(*plan->rlimits));
         pack_bytes(pack, plan->filter, plan->filter_length * sizeof(*plan->filter));
@@ -68,8 +70,10 @@ static int unpack_guards(struct unpack *unpack, struct plan *plan)
         plan->guards = calloc(n + 1, sizeof(*plan->guards));
         if (!plan->guards)
                 return -ENOMEM;
-        for (; plan->n_guards < n; plan->n_guards++)
+        for (; plan->n_guards < n; plan->n_guards++) {
                 plan->guards[plan->n_guards].path = (char *)unpack_text(unpack);
+                plan->guards[plan->n_guards].name = unpack_text(unpack);
+        }
         return 0;
 }
 

@@ -308,9 +308,11 @@ static int e65_protected(int argc, char **argv)
                                 mkdir("stage/tree/hooks", 0700);
                                 put_file("stage/tree/hooks/evil");
                                 put_file("stage/tree/config");
-                                if (rename("stage/tree", parent) == 0)
+                                snprintf(moved, sizeof(moved), "stage/tree/%s", slash + 1);
+                                mkdir(moved, 0700);
+                                if (rename("stage/tree", parent) == 0 && access(name, F_OK) == 0)
                                         put_broken(&tally, "a tree was renamed to %s", parent);
-                                if (symlink("stage/tree", parent) == 0)
+                                if (symlink("stage/tree", parent) == 0 && access(name, F_OK) == 0)
                                         put_broken(&tally, "a symbolic link at %s", parent);
                         }
                 }

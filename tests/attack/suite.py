@@ -1307,6 +1307,17 @@ def e65_present(box):
     return problem or (f"changed on the host: {lost}" if lost else None)
 
 
+@attempt("E65", "a repository below the top of a workspace, or the workspace itself", without="protect")
+def e65_nested(box):
+    work = box.directory("w", 0o777)
+    box.directory("w/sub", 0o777)
+    box.directory("w/sub/deeper", 0o777)
+    names = ("sub/.git", "sub/deeper/.git", "HEAD")
+    problem = by_payload(box, box.run("E65-protected", *names, options=("--workspace", work)))
+    made = [n for n in names if (work / n).exists() or (work / n).is_symlink()]
+    return problem or (f"made on the host: {made}" if made else None)
+
+
 @attempt("E65", "a protected name behind a path that changes", without="protect")
 def e65_race(box):
     work = box.directory("w", 0o777)
