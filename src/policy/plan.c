@@ -184,8 +184,8 @@ int plan_add_tree(struct plan *plan, int dirfd, const char *host, const char *ta
         struct plan_step *step;
         struct statx st;
 
-        if (fd < 0)
-                return fd;
+        if (fd < 0 || !source)
+                return fd < 0 ? fd : -ENOENT;
         if (statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &st) < 0)
                 return -errno;
         step = plan_add_step(plan, PLAN_TREE, target ? target : source, NULL);

@@ -73,7 +73,7 @@ const char *const policy_protect_default[] = {
         ".gitconfig",
         /* In a repository that is made below, git also runs what its configuration names, and asks
          * for its status from above; and a directory with a HEAD is one itself. */
-        POLICY_ANYWHERE ".git",
+        "**/.git",
         "HEAD",
         ".config/git",
         ".hg/hgrc",
