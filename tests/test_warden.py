@@ -10,6 +10,7 @@ import os
 import pathlib
 import random
 import re
+import resource
 import select
 import signal
 import socket
@@ -298,6 +299,38 @@ def outdated_while_waiting():
     equal(reports[-1]["output"], b"new", "what the last one sees")
     for call in calls:
         call.free()
+    warden.close()
+
+
+def limit_descriptors(pid, most):
+    """From now on a process gets no higher number; returns what puts it back."""
+    before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (most, before[1]))
+    return lambda: resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+
+
+@harness.case("a call whose descriptors do not reach its box is not run with others")
+def descriptors_lost():
+    if not harness.ROOT:
+        return  # an ordinary user cannot look into a box at all
+    warden, policy = own_warden(), LIBRARY.policy()
+    equal(warden.run(policy, ["cat"], input=b"x")["output"], b"x", "before")
+
+    def waiting():  # in boxes that are ready, with streams for a call without input
+        found = set()
+        for pid in descendants(warden.pid):
+            with contextlib.suppress(OSError):
+                ids = re.search(r"NSpid:(.*)", pathlib.Path(f"/proc/{pid}/status").read_text())[1].split()
+                streams = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in (1, 2)]
+                if len(ids) > 1 and ids[-1] != "1" and all(stream.startswith("pipe:") for stream in streams):
+                    found.add(pid)
+        return found
+
+    check(harness.wait_until(waiting, 20 * SLOW), "no box waits")
+    for pid in waiting():
+        limit_descriptors(pid, 3)
+    report = warden.run(policy, ["cat"], input=b"x")
+    equal(report["reason"], "setup", f"the end: {report['text']}, {report['errors']}")
     warden.close()
 
 

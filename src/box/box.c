@@ -229,7 +229,7 @@ int box_start(struct box *box, const struct box_spec *spec, const int fds[BOX_DE
         page->spec.result = spec->result || spec->zygote;
         page->spec.rows = spec->rows;
         page->spec.columns = spec->columns;
-        r = descriptor_send(box->start, BOX_GO, fds, n_fds);
+        r = descriptor_send(box->start, fds ? BOX_GO : BOX_GO_OFFERED, fds, n_fds);
         /* A box that failed meanwhile says so on its control socket. */
         if (r == 0 || r == -EPIPE || r == -ECONNRESET)
                 return 0;

@@ -17,7 +17,8 @@
 #include "policy/plan.h"
 
 /* From init, one byte each; and to init, with one more byte: BOX_SIGNAL with the signal's number.
- * To main, before its call: descriptors, in case it has no others. */
+ * To main: descriptors, in case its call has no others; its call, with descriptors or with those.
+ */
 enum box_message {
         BOX_ENDED = 'E',
         BOX_FAILED = 'F',
@@ -26,6 +27,7 @@ enum box_message {
         BOX_SIGNAL = 's',
         BOX_OFFER = 'o',
         BOX_GO = 'g',
+        BOX_GO_OFFERED = 'h',
 };
 
 struct box {

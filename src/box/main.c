@@ -220,7 +220,9 @@ static int take_call(struct child *child)
         }
         if (child->page->spec.tty)
                 r = take_terminal(child, fds);
-        if (r == 0 && fds[0] >= 0) /* else it has those that it was offered */
+        /* Those that were sent and did not come, as the kernel drops what there is no room for, are
+         * missed here: what it has instead is not the call's. */
+        if (r == 0 && byte != BOX_GO_OFFERED)
                 r = take_descriptors(child, fds,
                                      BOX_DESCRIPTORS - (child->page->spec.result ? 0 : 1), false);
         if (r == 0 && box_fence(FENCE_RLIMITS))
