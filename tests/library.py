@@ -13,6 +13,7 @@ import harness
 CAPTURE, EVENTS, TO_FD, DISCARD = range(4)
 NO_RESULT, RESULT, RESULT_EVENTS = range(3)
 EVENT_NONE, EVENT_OUTPUT, EVENT_ERRORS, EVENT_ENDED, EVENT_RESULT, EVENT_PROGRESS, EVENT_LOG = range(7)
+NONE = 2**32 - 1  # prepared boxes
 TOOL_EVENTS = ("none", "added", "removed", "updated", "broken")
 
 

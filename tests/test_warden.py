@@ -309,6 +309,19 @@ def limit_descriptors(pid, most):
     return lambda: resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
 
 
+def name_of(pid):
+    with contextlib.suppress(OSError):  # it may have gone meanwhile
+        return pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
+    return ""
+
+
+def stop_makers(warden):
+    found = [pid for pid in descendants(warden.pid) if name_of(pid) in ("callbox-maker", "callbox-mould")]
+    for pid in found:
+        os.kill(pid, signal.SIGSTOP)
+    return found
+
+
 @harness.case("a call whose descriptors do not reach its box is not run with others")
 def descriptors_lost():
     if not harness.ROOT:
@@ -331,6 +344,57 @@ def descriptors_lost():
         limit_descriptors(pid, 3)
     report = warden.run(policy, ["cat"], input=b"x")
     equal(report["reason"], "setup", f"the end: {report['text']}, {report['errors']}")
+    warden.close()
+
+
+@harness.case("where there is no maker to be had, all who wait for a box are told", alone=True)
+def no_other_maker():
+    warden, policy = own_warden(prepared=library.NONE), LIBRARY.policy()
+    for _ in range(2):
+        equal(warden.run(policy, ["true"])["code"], 0, "before")
+    makers = stop_makers(warden)
+    calls = [warden.start(policy, ["true"]) for _ in range(5)]
+    time.sleep(0.3 * SLOW)
+    limit_descriptors(warden.pid, 3)
+    for pid in makers:
+        os.kill(pid, signal.SIGKILL)
+    for call in calls:
+        report = call.wait()
+        equal(report["reason"], "setup", "the end")
+        check("a maker of boxes" in str(report["error"]), f"why: {report['error']}")
+        call.free()
+    warden.close()
+
+
+@harness.case("a box that cannot be had leaves nobody waiting for it, whoever is told", alone=True)
+def told_another():
+    program = SCRATCH.install(str(pathlib.Path(harness.callbox_path()).parent / "tests" / "zygote"), f"zygote-{random.getrandbits(32):x}")
+    warden, policy = own_warden(prepared=library.NONE), LIBRARY.policy({"files": {"read": [program]}})
+    argv = [program, "/bin/echo", "forked"]
+    check(harness.wait_until(lambda: warden.run(policy, argv, warm=2)["output"] == b"forked\n", 20 * SLOW), "it is not forked")
+    check(harness.wait_until(lambda: len(harness.programs(program)) == 1, 20 * SLOW), "the zygote is not alone")
+    zygotes = harness.programs(program)
+    for pid in zygotes:
+        os.kill(pid, signal.SIGSTOP)
+    forked = warden.start(policy, argv, warm=2)
+    makers = stop_makers(warden)
+    fresh = warden.start(policy, argv, warm=2, open_files_limit=64)  # which only a box of its own keeps
+    time.sleep(0.3 * SLOW)
+    put_back = limit_descriptors(warden.pid, 3)
+    for pid in makers:
+        os.kill(pid, signal.SIGCONT)
+    check(select.select([forked, fresh], [], [], 20 * SLOW)[0], "nobody is told")
+    put_back()
+
+    def given_up():  # after a while a zygote that does not answer is replaced
+        return not zygotes <= harness.process_table().keys()
+
+    check(harness.wait_until(lambda: select.select([fresh], [], [], 0)[0] or given_up(), 20 * SLOW), "it waits")
+    check(not given_up(), "it waits as long as for the zygote of others")
+    for call in (forked, fresh):
+        call.kill()
+        call.wait()
+        call.free()
     warden.close()
 
 

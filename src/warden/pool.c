@@ -216,19 +216,32 @@ static void refuse_all(struct pool *pool, const cbx_error *error)
                 taker->refused(taker, error);
 }
 
-/* One for each who waits for it: those that were asked for earlier may not be usable. */
+/* The last who waits for a box of the maker's; `fresh`: others have theirs from a zygote. */
+static struct pool_taker *last_taker(const struct pool *pool, bool fresh)
+{
+        struct pool_taker *taker = TAILQ_LAST(&pool->takers, pool_takers);
+
+        while (fresh && !taker->fresh)
+                taker = TAILQ_PREV(taker, pool_takers, link);
+        return taker;
+}
+
+/* One for each who waits for it: those that were asked for earlier may not be usable. Nobody is
+ * left to wait for one that nobody was asked for. */
 void pool_ask_maker(struct pool *pool)
 {
-        cbx_error error = CBX_ERROR_INIT;
-        struct pool_taker *taker;
+        bool fresh = is_forking(pool) && !pool->slow;
 
-        while (pool->n_asked < (is_forking(pool) && !pool->slow ? pool->n_fresh : pool->n_takers))
-                if (ask_for_box(pool, false, &error) < 0) {
-                        taker = TAILQ_LAST(&pool->takers, pool_takers);
-                        pool_abandon(pool, taker);
-                        taker->refused(taker, &error);
-                        return;
-                }
+        while (pool->n_asked < (fresh ? pool->n_fresh : pool->n_takers)) {
+                cbx_error error = CBX_ERROR_INIT;
+                struct pool_taker *taker;
+
+                if (ask_for_box(pool, false, &error) == 0)
+                        continue;
+                taker = last_taker(pool, fresh);
+                pool_abandon(pool, taker);
+                taker->refused(taker, &error);
+        }
 }
 
 static void hand_out(struct pool_box *box, struct pool_taker *taker)
@@ -360,14 +373,13 @@ void pool_take_made(struct pool *pool, struct pool_box *box)
 static void refuse_one(struct pool *pool, struct pool_box *box, const cbx_error *error)
 {
         struct pool_taker *taker = next_taker(pool, box->zygote);
-        bool zygote = box->zygote;
 
         pool_box_drop(box);
         pool->target = 0; /* until somebody asks again */
         if (taker)
                 taker->refused(taker, error);
-        if (zygote) /* one was asked for all who wait */
-                pool_serve(pool);
+        /* A zygote is one for all who wait, and any other box may have been another's. */
+        pool_serve(pool);
 }
 
 static void take_box(struct pool *pool, struct wire_message *message)
