@@ -398,6 +398,39 @@ def told_another():
     warden.close()
 
 
+@harness.case("a call whose warden has died is over, however long others wait for a new one", alone=True)
+def over_at_once():
+    with SharedWarden() as shared_warden, concurrent.futures.ThreadPoolExecutor(2) as threads:
+        warden, policy, asked = LIBRARY.warden(socket=shared_warden.path), LIBRARY.policy(), []
+        pid = warden.pid
+        first = threads.submit(warden.run, policy, ["sleep", "1000"])
+        check(harness.wait_until(lambda: "sleep" in map(name_of, descendants(pid)), 20 * SLOW), "the call does not run")
+
+        def ask_on():
+            with contextlib.suppress(library.CallboxError):
+                while True:
+                    asked.append(warden.start(policy, ["true", "x" * 20000]))
+
+        os.kill(pid, signal.SIGSTOP)
+        second = threads.submit(ask_on)
+        more = -1
+        while len(asked) != more:  # until it waits for the warden
+            more = len(asked)
+            time.sleep(0.5 * SLOW)
+        os.unlink(shared_warden.path)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as silent:
+            silent.bind(shared_warden.path)
+            silent.listen()
+            os.kill(pid, signal.SIGKILL)
+            concurrent.futures.wait([first, second], return_when=concurrent.futures.FIRST_COMPLETED)
+            check(first.done() and not second.done(), "it waits for the other's answer")
+        equal(first.result()["reason"], "internal", "the end")
+        second.result()
+        for call in asked:
+            call.free()
+        warden.close()
+
+
 @harness.case("a request that is too large is refused alone", alone=True)
 def too_large():
     policy = LIBRARY.policy()

@@ -34,6 +34,9 @@ struct cbx_warden {
         int socket; /* -1: lost */
         int pid;
         uint64_t serial;
+        /* A call that is over leaves its line while others still wait for the warden: nothing is
+         * waited for under this lock. */
+        pthread_mutex_t line_lock;
         uint64_t connections; /* that there have been */
         struct client_line lines[WIRE_LINES];
         struct client_policy policies[CLIENT_POLICIES];

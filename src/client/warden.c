@@ -197,11 +197,13 @@ static void disconnect(cbx_warden *warden)
                 (void)shutdown(warden->socket, SHUT_RDWR);
         warden->socket = base_close(warden->socket);
         warden->pid = -ENOTCONN;
+        pthread_mutex_lock(&warden->line_lock);
         warden->connections++;
         for (size_t i = 0; i < WIRE_LINES; i++) {
                 base_close(warden->lines[i].socket);
                 warden->lines[i] = (struct client_line){ .socket = -1 };
         }
+        pthread_mutex_unlock(&warden->line_lock);
         for (size_t i = 0; i < CLIENT_POLICIES; i++)
                 warden->policies[i].policy = cbx_policy_unref(warden->policies[i].policy);
 }
@@ -228,6 +230,7 @@ cbx_warden *cbx_warden_close(cbx_warden *warden)
                 return NULL;
         disconnect(warden);
         pthread_mutex_destroy(&warden->lock);
+        pthread_mutex_destroy(&warden->line_lock);
         free(warden->program);
         free(warden->path);
         free(warden);
@@ -249,6 +252,7 @@ int cbx_warden_open(const cbx_warden_options *options, cbx_warden **ret_warden, 
         if (!warden)
                 return error_oom(error);
         pthread_mutex_init(&warden->lock, NULL);
+        pthread_mutex_init(&warden->line_lock, NULL);
         warden->socket = -1;
         for (size_t i = 0; i < WIRE_LINES; i++)
                 warden->lines[i].socket = -1;
@@ -383,34 +387,42 @@ static int introduce(cbx_warden *warden, cbx_policy *policy, struct wire_policy 
  * A call that nobody but this library sees needs no socket of its own: to make one, to hand it over
  * and to close both its ends takes as long as all else that is said about a short call.
  */
-static int take_line(cbx_warden *warden, cbx_call *call, bool fits, struct wire_line *ret_line,
-                     int *ret_theirs)
+static void find_line(cbx_warden *warden, cbx_call *call, struct wire_line *ret_line)
 {
         struct client_line *line = NULL;
-        int pair[2];
 
-        for (size_t i = 0; fits && i < WIRE_LINES; i++) {
+        pthread_mutex_lock(&warden->line_lock);
+        for (size_t i = 0; i < WIRE_LINES; i++) {
                 struct client_line *other = &warden->lines[i];
 
                 if (!other->busy && (!line || line->socket < 0))
                         line = other;
         }
-        call->socket = base_close(call->socket); /* of a connection that was lost */
-        call->line = 0;
-        ret_line->again = line && line->socket >= 0;
-        if (ret_line->again) {
-                call->socket = TAKE_FD(line->socket);
-        } else {
-                if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-                        return -errno;
-                call->socket = pair[0];
-                *ret_theirs = pair[1];
-        }
         if (line) {
                 line->busy = true;
                 call->line = ret_line->number = (unsigned)(line - warden->lines) + 1;
                 call->connection = warden->connections;
+                call->socket = TAKE_FD(line->socket);
         }
+        pthread_mutex_unlock(&warden->line_lock);
+        ret_line->again = call->socket >= 0;
+}
+
+static int take_line(cbx_warden *warden, cbx_call *call, bool fits, struct wire_line *ret_line,
+                     int *ret_theirs)
+{
+        int pair[2];
+
+        call->socket = base_close(call->socket); /* of a connection that was lost */
+        call->line = 0;
+        if (fits)
+                find_line(warden, call, ret_line);
+        if (ret_line->again)
+                return 0;
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+                return -errno;
+        call->socket = pair[0];
+        *ret_theirs = pair[1];
         return 0;
 }
 
@@ -418,7 +430,7 @@ void client_leave_line(cbx_warden *warden, cbx_call *call)
 {
         if (call->line == 0)
                 return;
-        pthread_mutex_lock(&warden->lock);
+        pthread_mutex_lock(&warden->line_lock);
         if (call->connection == warden->connections) {
                 struct client_line *line = &warden->lines[call->line - 1];
 
@@ -426,7 +438,7 @@ void client_leave_line(cbx_warden *warden, cbx_call *call)
                 if (call->ended && !call->lost)
                         line->socket = TAKE_FD(call->socket);
         }
-        pthread_mutex_unlock(&warden->lock);
+        pthread_mutex_unlock(&warden->line_lock);
 }
 
 /* ---- Requests ---- */
