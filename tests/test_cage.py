@@ -371,6 +371,27 @@ def opened_for_ever(user):
             equal(result.reason, "exited", result.brief())
 
 
+@for_people("a slow reader gets all that a program has written, however long its box takes to go", alone=True)
+def slow_to_go(user):
+    mark = f"reader-{os.getpid()}-{int(user)}"
+    command = [CALLBOX, "run", "--box", "landlock", "--", "sh", "-c", "read line; head -c 100000 /dev/zero", mark]
+    process = subprocess.Popen(harness.as_user(command) if user else command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/")
+    try:
+        check(wait_until(lambda: harness.programs(f"sh\0-c\0read line; head -c 100000 /dev/zero\0{mark}"), 10), "the box does not start")
+        keeper, _ = tree(process.pid)
+        os.kill(keeper, signal.SIGSTOP)
+        process.stdin.write(b"\n")
+        process.stdin.close()
+        time.sleep(3)  # by then it was asked to go
+        os.kill(keeper, signal.SIGCONT)
+        time.sleep(3)  # and by then it must have gone
+        equal(len(process.stdout.read()), 100000, "bytes")
+        equal(process.wait(20 * harness.SLOW), 0, "exit code")
+    finally:
+        harness.end(process)
+        process.stdout.close()
+
+
 @for_people("the end of keeper, init or caller is the end of all", alone=True)
 def deaths(user):
     for number in range(ROUNDS):

@@ -165,6 +165,21 @@ def not_reading():
     check(any("did not read" in w for w in report["warnings"]), lambda: f"warnings {report['warnings']}")
 
 
+@harness.case("a call whose program has ended can be ended, though nobody reads its output")
+def not_reading_the_end():
+    for pause in (0.3, 2.5):  # after the second there is nothing left that a warden looks at
+        process = subprocess.Popen([CALLBOX, "run", "--", "head", "-c", "100000", "/dev/zero"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd="/")
+        try:
+            time.sleep(pause * harness.SLOW)
+            process.terminate()
+            equal(process.wait(20 * SLACK), 0, "exit code")
+            check(b"did not read" in process.stderr.read(), "no warning")
+        finally:
+            harness.end(process)
+            process.stdout.close()
+            process.stderr.close()
+
+
 @harness.case("a slow reader gets every byte of a program that ended")
 def slow_reader():
     result = shell('"$CB" run -- seq 200000 | (sleep 1; sha256sum)')

@@ -251,6 +251,32 @@ def backpressure():
     warden.close()
 
 
+@harness.case("a call that is over but for output that nobody reads ends when it is killed, or its client leaves")
+def unread_end():
+    policy, (read, write) = LIBRARY.policy(), os.pipe()
+    with SharedWarden() as shared_warden:
+        warden = LIBRARY.warden(socket=shared_warden.path)
+        for leave in (False, True):
+            token = f"unread-{os.getpid()}-{random.getrandbits(32):x}"
+            call = warden.start(policy, ["sh", "-c", "echo $1 >&2; head -c 100000 /dev/zero", "sh", token], output_mode=library.TO_FD, output_fd=write, errors_mode=library.EVENTS)
+            select.select([call], [], [], 20 * SLOW)
+            equal(call.step()[1].strip(), token.encode(), "what it says")
+            check(harness.wait_until(lambda token=token: not harness.processes_with(token), 20 * SLOW), "the program does not end")
+            time.sleep(0.3 * SLOW)
+            if leave:
+                warden.close()
+            else:
+                call.kill()
+            check(select.select([call], [], [], 20 * SLOW)[0], "it does not end")
+            report = call.wait()
+            equal(report["reason"], "exited", "the end")
+            check("did not read" in str(report["json"]["warnings"]), f"the warnings: {report['json']['warnings']}")
+            call.free()
+            os.read(read, 1 << 20)
+    os.close(read)
+    os.close(write)
+
+
 @harness.case("a policy whose maker hangs holds up nobody else")
 def slow_maker():
     slow, quick = LIBRARY.policy({"limits": {"wall": 20}}), LIBRARY.policy()

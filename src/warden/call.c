@@ -110,11 +110,13 @@ static void kill_box(struct call *call)
 
 void call_force_end(struct call *call, enum reason reason)
 {
-        if (call->ended || call->forced)
+        if (call->done || call->forced)
                 return;
         call->forced = true;
-        call->forced_reason = reason;
+        call->forced_reason = call->ended ? REASON_MAX_ : reason;
         kill_box(call);
+        if (call->ended) /* but for output, which nobody may ever take */
+                set_deadline(call, time_now() + FLUSH_GRACE);
 }
 
 static void stop_input(struct call *call)
@@ -433,6 +435,12 @@ static void drop_output(struct call *call)
                         call_output_close(call, &call->streams[i]);
 }
 
+/* Is there nothing to wait for but a reader who is slow? He may be: nobody has ended the call. */
+static bool awaits_reader(const struct call *call)
+{
+        return call->ended && !call->forced && !call->done;
+}
+
 static void expire(struct timer *timer, uint64_t now)
 {
         struct call *call = timer->owner;
@@ -447,17 +455,16 @@ static void expire(struct timer *timer, uint64_t now)
                 ended(call);
         } else if (!call->ended && !call->forced) {
                 expire_running(call, now);
-        } else if (!call->dead && !call->forced) { /* init reported but does not go */
-                call->forced = true;
-                call->forced_reason = REASON_MAX_;
+        } else if (!call->dead && call->kill_by == 0) { /* init reported but does not go */
                 kill_box(call);
-        } else if (!call->dead && now >= call->kill_by) {
+        } else if (!call->dead && now >= call->kill_by && !awaits_reader(call)) {
                 give_up(call);
         } else {
                 if (!call->done && call->ended && call->forced)
                         drop_output(call);
-                if (!call->dead)
-                        set_deadline(call, call->kill_by);
+                set_deadline(call, call->dead            ? LOOP_NEVER
+                                   : now < call->kill_by ? call->kill_by
+                                                         : now + KILL_GRACE);
         }
 }
 

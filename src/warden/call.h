@@ -64,7 +64,7 @@ struct call {
         uint64_t begun;
         uint64_t started;   /* when that was first seen; 0 before */
         uint64_t deadline;  /* of whatever comes next */
-        uint64_t kill_by;   /* when who was killed must have gone */
+        uint64_t kill_by;   /* when who was killed must have gone; 0: nobody was */
         uint64_t cancel_at; /* when patience with a program that was asked to go is over */
         bool watched;       /* init has been told to look at the tree */
         bool closing;       /* init is on its way out, and has not reported */
@@ -85,7 +85,7 @@ struct call {
 int call_start(struct call *call, struct loop *loop, const struct plan *plan,
                const struct call_spec *spec, struct prepared *box, struct report *report);
 
-/* End the call now. Idempotent. */
+/* End the call now, also one of which only output is awaited. Idempotent. */
 void call_cancel(struct call *call);
 
 /* Send a signal to the program. One that asks it to go (SIGTERM, SIGHUP) is followed by the end

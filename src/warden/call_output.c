@@ -61,7 +61,8 @@ static size_t take(struct call *call, struct call_stream *stream, const char *da
         uint64_t total = call->report->output[0].total + call->report->output[1].total;
 
         if (limit && total + length > limit) {
-                call_force_end(call, REASON_OUTPUT);
+                if (!call->ended)
+                        call_force_end(call, REASON_OUTPUT);
                 length = total < limit ? (size_t)(limit - total) : 0;
         }
         if (output_add(stream->output, data, length) < 0 && !call->report->output_lost) {
