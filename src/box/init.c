@@ -261,6 +261,8 @@ static int release_main(struct child *child)
                 return r;
         if (notifies && descriptor_receive(child->pair[0], &child->notifier, 1, &byte) <= 0)
                 return step_failed(child, "take the notifier from the main process", NULL, EPIPE);
+        if (notifies && child->notifier < 0) /* dropped on the way, for want of room */
+                return step_failed(child, "take the notifier from the main process", NULL, EMFILE);
         r = descriptor_send(child->pair[0], 'd', &ruleset, ruleset >= 0);
         return r < 0 ? step_failed(child, "release the main process", NULL, -r) : 0;
 }
