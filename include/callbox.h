@@ -373,8 +373,8 @@ CBX_API int cbx_kill(cbx_call *call);
 
 /* Send a signal to the program; SIGINT, SIGQUIT and SIGHUP to its process group, as a terminal
  * would. One that comes before it was started or after its end is lost; a program that is still
- * there 5 seconds after SIGTERM or SIGHUP is ended as by cbx_kill. -EAGAIN when there are more
- * signals on their way than can be held. */
+ * there 5 seconds after SIGTERM or SIGHUP is ended as by cbx_kill, and so is a call whose output
+ * nobody has taken by then. -EAGAIN when there are more signals on their way than can be held. */
 CBX_API int cbx_signal(cbx_call *call, int signal);
 
 /* End the call if it still runs, and forget it. NULL is allowed. Returns NULL. */
