@@ -7,6 +7,7 @@ under the same policy with the lines that the report gave: then it must work, an
 
 import json
 import os
+import socket
 import stat
 import sys
 
@@ -201,6 +202,39 @@ def bound(user):
     equal(result.report["code"], 0, result.brief())
     equal([(d["kind"], d["what"], d["errno"], d["policy"]) for d in result.report["denials"]],
           [("bind", "10.1.2.3:8000", "EADDRNOTAVAIL", '"network": "host"'), ("bind", "127.0.0.1:80", "EACCES", "")], "the denials")  # fmt: skip
+
+
+@for_people("a socket of the host's that is not shown, or not to be talked to, is told with the line that allows it")
+def host_socket(user):
+    place = Place(user)
+    (place.other / "deeper").mkdir()
+    SCRATCH.own(place.other / "deeper", user)
+    servers = [socket.socket(socket.AF_UNIX) for _ in range(2)]
+    for server, path in zip(servers, (place.other / "deeper" / "agent", place.shown / "agent")):
+        server.bind(str(path))
+        server.listen()
+        SCRATCH.own(path, user)
+        path.chmod(0o666)
+    (place.work / "to-agent").symlink_to(place.other / "deeper" / "agent")
+    missing, shown = str(place.other / "deeper" / "agent"), str(place.shown / "agent")
+    rows = [(place.policy, missing, missing), (place.policy, "../other/deeper/agent", missing), (place.policy, "to-agent", missing),
+            ({"files": {"read": [str(place.work)]}}, missing, missing), (place.policy, shown, shown)]  # fmt: skip
+    for box in ("namespaces", "landlock"):
+        for policy, said, meant in rows:
+            connect = python(f"socket.socket(socket.AF_UNIX).connect('{said}')")
+            result = run({**policy, "box": box}, connect, place.work, user)
+            [denial] = [d for d in result.report["denials"] if d["kind"] == "connect"]
+            errno = "ENOENT" if box == "namespaces" and meant == missing else "EACCES"
+            equal((denial["what"], denial["errno"], denial["count"]), (meant, errno, 1), f"{box} {said}")
+            check(denial["allow"].startswith(f"--write {meant} (") and "service" in denial["allow"], denial)
+            again = run(merged({**policy, "box": box}, json.loads("{" + denial["policy"] + "}")), connect, place.work, user)
+            equal((again.report["code"], again.report["denials"]), (0, []), f"{box} {said}, allowed: {again.brief()}")
+        for said in (str(place.other / "nothing"), str(place.other / "secret"), str(place.work / "nothing"), "/nothing/at/all"):
+            result = run({**place.policy, "box": box}, python(f"socket.socket(socket.AF_UNIX).connect('{said}')"), place.work, user)
+            found = [d for d in result.report["denials"] if d["kind"] == "connect" and d["errno"] == "ENOENT"]
+            equal(found, [], f"{box}: no socket of the host's at {said}")
+    for server in servers:
+        server.close()
 
 
 @for_people("a tmpfs of the policy's own that is full is told with its own size")

@@ -385,6 +385,14 @@ static void note(struct child *child, const struct seccomp_notif *call,
         }
 }
 
+void guard_note_socket(struct child *child, int base, const char *path)
+{
+        _cleanup_(found_close) struct found found = { .fd = -1, .parent = -1 };
+
+        if (strncmp(path, "/proc/", 6) != 0 && look_up(base, path, false, &found) && found.lacked)
+                notify_trace(child->page, BOX_TRACE_CONNECT, found.text, ENOENT);
+}
+
 void guard_note_full(struct child *child)
 {
         const struct plan *plan = child->plan;

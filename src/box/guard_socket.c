@@ -155,19 +155,26 @@ static int request_take(struct child *child, const struct seccomp_notif *call,
         return guard_is_alive(child, call) ? 0 : -ESRCH;
 }
 
+#define GIVEN_MAX (sizeof(((struct sockaddr_un *)0)->sun_path) + 1)
+
+/* The path as it was said, and where it starts from. */
+static int request_path(struct child *child, const struct seccomp_notif *call,
+                        const struct request *request, char given[GIVEN_MAX], int *ret_base)
+{
+        memcpy(given, request->address.local.sun_path, GIVEN_MAX - 1);
+        given[GIVEN_MAX - 1] = '\0';
+        *ret_base = given[0] == '/' ? -1 : guard_base(child, call, AT_FDCWD);
+        return given[0] == '/' || *ret_base >= 0 ? 0 : *ret_base;
+}
+
 static int request_resolve(struct child *child, const struct seccomp_notif *call,
                            const struct request *request, struct guard_path *ret)
 {
-        char given[sizeof(request->address.local.sun_path) + 1] = "";
+        char given[GIVEN_MAX];
         _cleanup_fd_ int base = -1;
+        int r = request_path(child, call, request, given, &base);
 
-        memcpy(given, request->address.local.sun_path, sizeof(given) - 1);
-        if (given[0] != '/') {
-                base = guard_base(child, call, AT_FDCWD);
-                if (base < 0)
-                        return base;
-        }
-        return guard_resolve_from(child, call, base, given, ret);
+        return r < 0 ? r : guard_resolve_from(child, call, base, given, ret);
 }
 
 /* ---- Connecting ---- */
@@ -182,6 +189,17 @@ static bool is_foreign(struct child *child, int target, char *place, size_t room
         return (fs.f_flag & ST_RDONLY) || (child->plan->caged && !guard_may_change(child, place));
 }
 
+/* There is no such path in the box; on the host there may be. */
+static void note_missing(struct child *child, const struct seccomp_notif *call,
+                         const struct request *request)
+{
+        char given[GIVEN_MAX];
+        _cleanup_fd_ int base = -1;
+
+        if (child->plan->explain && request_path(child, call, request, given, &base) == 0)
+                guard_note_socket(child, base, given);
+}
+
 /* Connect to a path: resolve it once, look at where it is, connect to that very socket. */
 static int connect_path(struct child *child, const struct seccomp_notif *call,
                         const struct request *request)
@@ -192,11 +210,14 @@ static int connect_path(struct child *child, const struct seccomp_notif *call,
         _cleanup_fd_ int target = -1;
         int r = request_resolve(child, call, request, &path);
 
+        if (r == 0) {
+                target = openat(path.parent, path.name, O_PATH | O_CLOEXEC);
+                r = target < 0 ? -errno : 0;
+        }
+        if (r == -ENOENT)
+                note_missing(child, call, request);
         if (r < 0)
                 return r;
-        target = openat(path.parent, path.name, O_PATH | O_CLOEXEC);
-        if (target < 0)
-                return -errno;
         if (is_foreign(child, target, place, sizeof(place))) {
                 notify_trace(child->page, BOX_TRACE_CONNECT, place, EACCES);
                 return -EACCES;

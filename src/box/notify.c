@@ -35,7 +35,8 @@ static size_t stem_of(enum box_trace_kind kind, const char *text)
         const char *end;
 
         if (kind == BOX_TRACE_FULL || kind == BOX_TRACE_FILE ||
-            kind == BOX_TRACE_MODE) /* its directory is shown, in part */
+            kind == BOX_TRACE_MODE ||                      /* its directory is shown, in part */
+            (kind == BOX_TRACE_CONNECT && text[0] == '/')) /* each is a service of its own */
                 return 0;
         end = strrchr(text, text[0] == '/' ? '/' : ':');
         return end ? (size_t)(end + 1 - text) : 0;

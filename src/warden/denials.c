@@ -96,6 +96,15 @@ static void allow_path(struct denial *denial, bool write, const char *path)
                  "--%s %s", write ? "write" : "read", shown);
 }
 
+/* What there is to know about the option, in brackets. */
+static void add_remark(struct denial *denial, const char *remark)
+{
+        size_t n = strlen(denial->option);
+
+        if (n > 0)
+                snprintf(denial->option + n, sizeof(denial->option) - n, " (%s)", remark);
+}
+
 /* ---- System calls ---- */
 
 /* Calls that fail in a box even when the filter lets them through. */
@@ -216,12 +225,8 @@ static bool explain_path(struct denial *denial, const struct box_trace *trace)
 /* Root can read it, and the box that root made is somebody else. */
 static void explain_mode(struct denial *denial, const char *path)
 {
-        size_t n;
-
         allow_path(denial, false, path);
-        n = strlen(denial->option);
-        snprintf(denial->option + n, sizeof(denial->option) - n,
-                 " (its mode keeps the box's user out; or chmod o+rX)");
+        add_remark(denial, "its mode keeps the box's user out; or chmod o+rX");
 }
 
 /* As sizes are written in a policy. */
@@ -261,13 +266,20 @@ static void explain_full(const struct plan *plan, struct denial *denial, const c
 
 /* ---- Sockets ---- */
 
+/* Programs look for services in vain, as they do for files. */
+static bool is_hosts_socket(const char *path)
+{
+        struct stat st;
+
+        return fstatat(AT_FDCWD, path, &st, AT_NO_AUTOMOUNT) == 0 && S_ISSOCK(st.st_mode);
+}
+
+/* By the socket itself, and not by its directory: there may be others in that. */
 static void explain_socket(struct denial *denial, const char *what, bool own)
 {
-        char directory[BOX_TRACE_TEXT];
-
         if (what[0] == '/') {
-                directory_of(what, directory, sizeof(directory));
-                allow_path(denial, true, directory);
+                allow_path(denial, true, what);
+                add_remark(denial, "a service of the host then does what the program asks it for");
         } else if (strchr(what, ':')) { /* an address, and not a name of the host's network */
                 allow_by(denial, json_pack("{s:s}", "network", own ? "loopback" : "host"),
                          "--net %s", own ? "loopback (the box's own) or --net host" : "host");
@@ -343,6 +355,7 @@ static void add_trace(struct denials *denials, const struct box_trace *trace)
         case BOX_TRACE_CONNECT:
         case BOX_TRACE_LOOPBACK:
                 denial->kind = "connect";
+                told = what[0] != '/' || trace->error != ENOENT || is_hosts_socket(what);
                 explain_socket(denial, what, trace->kind == BOX_TRACE_LOOPBACK);
                 break;
         case BOX_TRACE_BIND:
