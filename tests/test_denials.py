@@ -237,6 +237,53 @@ def host_socket(user):
         server.close()
 
 
+@for_people("what the policy hides is told as that, by its own name, in both kinds of box; and nothing of what is in it")
+def hidden(user):
+    place = Place(user)
+    for name in ("vault", "vault/inside", "part", "part/again"):
+        (place.shown / name).mkdir()
+    for name in ("key", "vault/inside/key", "vault/key", "part/key", "part/again/open"):
+        (place.shown / name).write_text("#!/bin/sh\necho x\n")
+        (place.shown / name).chmod(0o755)
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(str(place.shown / "vault" / "agent"))
+    server.listen()
+    for path in place.shown.rglob("*"):
+        SCRATCH.own(path, user)
+    policy = {"files": {"read": [str(place.shown)], "hide": [str(place.shown / name) for name in ("key", "vault", "part")]}}
+    policy["files"]["read"].append(str(place.shown / "part" / "again"))
+    agent = [PYTHON, "-SI", "-c", "import socket; socket.socket(socket.AF_UNIX).connect('vault/agent')"]  # lists no directory of ours
+    # command, what is told in a box of namespaces, and in one without
+    rows = [
+        (["cat", "key"], ["key"], ["key"]), (["sh", "-c", "./key; exit 3"], ["key"], ["key"]), (["sh", "-c", "echo x >>key"], ["key"], ["key"]),
+        (["sh", "-c", "cat key; ! chmod 600 key; ! rm -f key; cat key; echo x >key"], ["key"], ["key"]),
+        (["cat", "vault/key"], ["vault"], ["vault"]), (["cat", "vault/inside/key"], ["vault"], ["vault"]), (["ls", "vault"], ["vault"], ["vault"]),
+        (["mkdir", "vault/new"], ["vault"], ["vault"]), (["cat", "vault/nothing"], ["vault"], []), (["rm", "vault/key"], ["vault"], ["vault"]),
+        (["cat", "part/key"], ["part"], ["part"]), (["cat", "part/nothing"], ["part"], []), (agent, ["vault"], ["vault"]),
+        (["ls", "-l", "key"], [], []), (["cat", "part/again/open"], [], []), (["ls", "part/again"], [], []),
+    ]  # fmt: skip
+    for command, *wanted in rows:
+        for box, names in zip(("namespaces", "landlock"), wanted):
+            result = run({**policy, "box": box}, command, place.shown, user)
+            found = [d for d in result.report["denials"] if d["what"].startswith(str(place.shown))]
+            equal([d["what"] for d in found], [str(place.shown / name) for name in names], f"{box} {command}: {result.brief()}")
+            for denial in found:
+                equal((denial["allow"], denial["policy"], denial["note"]), ("", "", "hidden by the policy"), f"{box} {command}")
+    # Whether something is there below what is hidden is nobody's to know.
+    told = [run(policy, ["cat", f"part/{name}"], place.shown, user).report["denials"] for name in ("key", "nothing")]
+    equal(told[0], told[1], "what is there and what is not")
+    # What is not hidden is told as ever.
+    for box in ("namespaces", "landlock"):
+        result = run({**policy, "box": box}, ["rm", "-f", "second"], place.shown, user)
+        found = [(d["what"], d["allow"]) for d in result.report["denials"] if d["what"].startswith(str(place.shown))]
+        equal(found, [(str(place.shown / "second"), f"--write {place.shown}")], f"{box}: what is read-only")
+    # Landlock could not let the names be listed and keep those of a directory in it.
+    result = run({**policy, "box": "landlock"}, ["ls", "."], place.shown, user)
+    [denial] = [d for d in result.report["denials"] if d["what"] == str(place.shown)]
+    check(denial["allow"] == "" and "a directory in it is hidden" in denial["note"], denial)
+    server.close()
+
+
 @for_people("a tmpfs of the policy's own that is full is told with its own size")
 def own_tmpfs(user):
     place = Place(user)

@@ -103,7 +103,7 @@ void guard_bind(struct child *child, const struct seccomp_notif *call);
 void guard_connect(struct child *child, const struct seccomp_notif *call);
 void guard_note_send(struct child *child, const struct seccomp_notif *call);
 bool guard_explain(struct child *child, const struct seccomp_notif *call);
-/* --explain: note a socket that is not there, and what has no room left. */
+/* --explain: note a socket that is not there or is hidden, and what has no room left. */
 void guard_note_socket(struct child *child, int base, const char *path);
 void guard_note_full(struct child *child);
 

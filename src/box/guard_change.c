@@ -218,6 +218,9 @@ static void serve_remove(struct child *child, const struct seccomp_notif *call, 
         }
         if (r == 0)
                 r = unlinkat(path.parent, path.given, flags) < 0 ? -errno : 0;
+        if (r == -EACCES && child->plan->explain && path.parent >= 0 &&
+            !guard_may_change(child, path.text)) /* Landlock keeps it */
+                notify_trace(child->page, BOX_TRACE_REMOVE, path.text, EACCES);
         guard_answer(child, call, r);
 }
 

@@ -224,23 +224,61 @@ static bool is_read_only(int fd)
         return fstatvfs(fd, &fs) == 0 && (fs.f_flag & ST_RDONLY);
 }
 
-/* Does its mode keep the box's user, who init is as well, from something? What hides is closed to
+/* Does its mode keep the box's user, who init is as well, from something? */
+static bool is_closed(int fd, int mode)
+{
+        return mode != 0 && syscall(SYS_faccessat2, fd, "", mode, AT_EMPTY_PATH) < 0 &&
+               errno == EACCES;
+}
+
+/* ... and would it not keep the caller? Run by a user, the box is that user, and what he may not do
+ * is not the box's to tell; run by root, it may less than its caller. What hides is closed to
  * everyone, and is the box's own; what nobody may execute is no program. */
 static bool is_closed_by_mode(const struct child *child, int fd, int mode)
 {
         struct stat st;
 
-        return mode != 0 && fstat(fd, &st) == 0 && st.st_dev != child->page->root_device &&
-               (mode != X_OK || (st.st_mode & 0111)) &&
-               syscall(SYS_faccessat2, fd, "", mode, AT_EMPTY_PATH) < 0 && errno == EACCES;
+        return child->plan->privileged && is_closed(fd, mode) && fstat(fd, &st) == 0 &&
+               st.st_dev != child->page->root_device && (mode != X_OK || (st.st_mode & 0111));
 }
 
-static bool is_hidden(const struct plan *plan, const char *text)
+/* The place that the policy hides, where this is it or lies in it. */
+static const char *hidden_place(const struct child *child, const char *text)
 {
-        for (size_t i = 0; i < plan->n_steps; i++)
-                if (plan->steps[i].kind == PLAN_HIDE && lies_in(text, plan->steps[i].target))
+        const struct plan_step *step = plan_step_for(child->plan, text);
+
+        return step && step->kind == PLAN_HIDE ? step->target : NULL;
+}
+
+/* Landlock lets names be listed in a directory with all that is in it, or not at all. */
+static bool hides_below(const struct plan *plan, const char *text)
+{
+        for (size_t i = 0; i < plan->n_steps; i++) {
+                const struct plan_step *step = &plan->steps[i];
+
+                if (step->kind == PLAN_HIDE && step->directory && lies_in(step->target, text))
                         return true;
+        }
         return false;
+}
+
+/* What is closed because something is hidden, or NULL. Without namespaces nothing covers it, and
+ * directories can be passed. */
+static const char *closed_by_hiding(const struct child *child, const struct found *found, int mode)
+{
+        const char *place = hidden_place(child, found->text);
+        struct stat st;
+
+        if (mode == 0 || fstat(found->fd, &st) < 0)
+                return NULL;
+        if (!child->plan->caged)
+                return is_closed(found->fd, mode) ? place : NULL;
+        if (S_ISDIR(st.st_mode) && mode == X_OK)
+                return NULL;
+        if (!place && S_ISDIR(st.st_mode) && guard_may_read(child, found->text) &&
+            hides_below(child->plan, found->text))
+                return found->text;
+        return place;
 }
 
 /* Without namespaces it is there, but closed. */
@@ -294,13 +332,17 @@ static void note_missing(struct child *child, const struct found *found, enum wa
 
 static void note_found(struct child *child, const struct found *found, enum want want, int mode)
 {
+        const char *hidden;
+
         if (strncmp(found->text, "/proc/", 6) == 0 || strncmp(found->text, "/dev/", 5) == 0)
                 return;
         if (found->closed)
-                mode = child->plan->privileged ? X_OK : 0;
-        if (found->fd >= 0 && is_closed_by_mode(child, found->fd, mode) &&
-            (!child->plan->caged ||
-             (guard_may_read(child, found->text) && !is_hidden(child->plan, found->text))))
+                mode = X_OK;
+        hidden = found->fd >= 0 ? closed_by_hiding(child, found, mode) : NULL;
+        if (hidden)
+                notify_trace(child->page, BOX_TRACE_FILE, hidden, EACCES);
+        else if (found->fd >= 0 && is_closed_by_mode(child, found->fd, mode) &&
+                 (!child->plan->caged || guard_may_read(child, found->text)))
                 notify_trace(child->page, BOX_TRACE_MODE, found->text, EACCES);
         else if (found->closed)
                 return;
@@ -324,26 +366,22 @@ static bool is_link_of_system(int base, const char *path)
 
 /* Does it look for something that is not there or is closed, or want to change something? Most do
  * neither. */
-static bool is_worth_it(const struct child *child, int base, const char *path, enum want want,
-                        bool link, int mode)
+static bool is_worth_it(int base, const char *path, enum want want, bool link, int mode)
 {
         struct open_how how = { .flags = O_PATH | O_CLOEXEC | (link ? O_NOFOLLOW : 0),
                                 .resolve = RESOLVE_NO_MAGICLINKS };
         _cleanup_fd_ int fd = (int)syscall(SYS_openat2, base, path, &how, sizeof(how));
 
         if (fd >= 0)
-                return want != SEES || is_closed_by_mode(child, fd, mode);
-        if (errno == EACCES)
-                return child->plan->privileged;
-        return errno == ENOENT && !(want == SEES && is_link_of_system(base, path));
+                return want != SEES || is_closed(fd, mode);
+        return errno == EACCES ||
+               (errno == ENOENT && !(want == SEES && is_link_of_system(base, path)));
 }
 
-/* What the mode of a file must allow. Run by a user, the box is that user, and what he may not do
- * is not the box's to tell; run by root, it may less than its caller. */
-static int mode_for(const struct child *child, const struct seccomp_notif *call,
-                    const struct looking *looking, enum want want)
+/* What the mode of a file must allow. */
+static int mode_for(const struct seccomp_notif *call, const struct looking *looking, enum want want)
 {
-        if (!child->plan->privileged || want != SEES)
+        if (want != SEES)
                 return 0;
         switch (call->data.nr) {
         case SYS_open:
@@ -361,7 +399,7 @@ static int mode_for(const struct child *child, const struct seccomp_notif *call,
 static void note(struct child *child, const struct seccomp_notif *call,
                  const struct looking *looking, enum want want, bool link)
 {
-        int mode = mode_for(child, call, looking, want);
+        int mode = mode_for(call, looking, want);
         int dirfd = looking->directory < 0 ? AT_FDCWD : (int)call->data.args[looking->directory];
         bool named = looking->path >= 0 && call->data.args[looking->path] != 0;
         _cleanup_(found_close) struct found found = { .fd = -1, .parent = -1 };
@@ -379,7 +417,7 @@ static void note(struct child *child, const struct seccomp_notif *call,
                 found.fd = TAKE_FD(base);
                 if (guard_place_of(found.fd, found.text, sizeof(found.text)) == 0)
                         note_found(child, &found, want, 0);
-        } else if ((child->plan->caged || is_worth_it(child, base, path, want, link, mode)) &&
+        } else if ((child->plan->caged || is_worth_it(base, path, want, link, mode)) &&
                    look_up(base, path, link, &found)) {
                 note_found(child, &found, want, mode);
         }
@@ -388,8 +426,14 @@ static void note(struct child *child, const struct seccomp_notif *call,
 void guard_note_socket(struct child *child, int base, const char *path)
 {
         _cleanup_(found_close) struct found found = { .fd = -1, .parent = -1 };
+        const char *hidden;
 
-        if (strncmp(path, "/proc/", 6) != 0 && look_up(base, path, false, &found) && found.lacked)
+        if (strncmp(path, "/proc/", 6) == 0 || !look_up(base, path, false, &found))
+                return;
+        hidden = found.closed ? hidden_place(child, found.text) : NULL;
+        if (hidden)
+                notify_trace(child->page, BOX_TRACE_CONNECT, hidden, EACCES);
+        else if (found.lacked)
                 notify_trace(child->page, BOX_TRACE_CONNECT, found.text, ENOENT);
 }
 

@@ -189,7 +189,7 @@ static bool is_foreign(struct child *child, int target, char *place, size_t room
         return (fs.f_flag & ST_RDONLY) || (child->plan->caged && !guard_may_change(child, place));
 }
 
-/* There is no such path in the box; on the host there may be. */
+/* There is no such path in the box, or none that it may reach; on the host there may be. */
 static void note_missing(struct child *child, const struct seccomp_notif *call,
                          const struct request *request)
 {
@@ -214,7 +214,7 @@ static int connect_path(struct child *child, const struct seccomp_notif *call,
                 target = openat(path.parent, path.name, O_PATH | O_CLOEXEC);
                 r = target < 0 ? -errno : 0;
         }
-        if (r == -ENOENT)
+        if (r == -ENOENT || r == -EACCES)
                 note_missing(child, call, request);
         if (r < 0)
                 return r;

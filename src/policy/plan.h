@@ -165,6 +165,19 @@ static inline const char *plan_below(const char *path, const char *tree)
         return path + n;
 }
 
+/* The step that says what is at this path, which is the deepest. A directory of the box's own says
+ * nothing of what is in it. */
+static inline const struct plan_step *plan_step_for(const struct plan *plan, const char *path)
+{
+        const struct plan_step *found = NULL;
+
+        for (size_t i = 0; i < plan->n_steps; i++) /* parents come before children */
+                if (plan->steps[i].kind != PLAN_DIRECTORY &&
+                    plan_below(path, plan->steps[i].target))
+                        found = &plan->steps[i];
+        return found;
+}
+
 /* Will a box for this policy be made without namespaces? Asks the host. */
 bool plan_is_caged(const cbx_policy *policy);
 /* Does the policy show what is at this path? */

@@ -327,6 +327,53 @@ static json_t *without_name(const struct plan *plan, const char *path)
         return json_pack("{s:{s:o}}", "files", "protect", names);
 }
 
+/* ---- What the policy hides ---- */
+
+static bool is_of_path(const struct box_trace *trace)
+{
+        return trace->kind <= BOX_TRACE_MODE ||
+               (trace->kind == BOX_TRACE_CONNECT && trace->text[0] == '/');
+}
+
+/* It is told by its own name and not by what was looked for in it: what the host has there is not
+ * to be known, not even by way of a report. Returns false where it is not hidden. */
+static bool add_hidden(struct denials *denials, const struct box_trace *trace)
+{
+        static const char note[] = "hidden by the policy";
+        const struct plan *plan = denials->plan;
+        const struct plan_step *step = is_of_path(trace) ? plan_step_for(plan, trace->text) : NULL;
+        struct denial new = { .kind = trace->kind == BOX_TRACE_CONNECT ? "connect" : "file",
+                              .error = trace->error,
+                              .count = trace->count,
+                              .note = note };
+
+        /* Without namespaces the box sees for itself what is not there. */
+        if (!step || step->kind != PLAN_HIDE || (plan->caged && trace->error == ENOENT))
+                return false;
+        snprintf(new.what, sizeof(new.what), "%s", step->target);
+        text_make_showable(new.what);
+        for (size_t i = 0; i < denials->n; i++) {
+                struct denial *other = &denials->list[i];
+
+                if (other->note == note && strcmp(other->kind, new.kind) == 0 &&
+                    strcmp(other->what, new.what) == 0) {
+                        other->count += new.count;
+                        return true;
+                }
+        }
+        denials->list[denials->n++] = new;
+        return true;
+}
+
+/* Was it a directory that is shown, and could not be listed (box/guard_explain.c)? */
+static bool is_unlisted(const struct plan *plan, const struct box_trace *trace)
+{
+        const struct plan_step *step = plan_step_for(plan, trace->text);
+
+        return plan->caged && trace->kind == BOX_TRACE_FILE && trace->error == EACCES && step &&
+               step->kind == PLAN_TREE;
+}
+
 /* ---- All of them ---- */
 
 static void add_trace(struct denials *denials, const struct box_trace *trace)
@@ -335,6 +382,8 @@ static void add_trace(struct denials *denials, const struct box_trace *trace)
         const char *what = trace->text, *name;
         bool told = true;
 
+        if (add_hidden(denials, trace))
+                return;
         *denial = (struct denial){ .kind = "file", .error = trace->error, .count = trace->count };
         switch (trace->kind) {
         case BOX_TRACE_FILE:
@@ -342,7 +391,12 @@ static void add_trace(struct denials *denials, const struct box_trace *trace)
         case BOX_TRACE_CHANGE:
         case BOX_TRACE_REMOVE:
         case BOX_TRACE_WRITE:
-                told = explain_path(denial, trace);
+                if (is_unlisted(denials->plan, trace))
+                        allow_by_nothing(denial, "a directory in it is hidden by the policy, and "
+                                                 "names cannot be kept one by one without "
+                                                 "namespaces");
+                else
+                        told = explain_path(denial, trace);
                 break;
         case BOX_TRACE_MODE:
                 told = on_host(what);
