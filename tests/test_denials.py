@@ -42,7 +42,10 @@ def run(policy, command, cwd, user, explain=True):
     file = SCRATCH.directory(user) / "policy.json"
     file.write_text(json.dumps(policy))
     options = ["run", "--json", *(["--explain"] if explain else []), "--policy", str(file), "--cwd", str(cwd), "--", *command]
-    return harness.callbox(options, binary=CALLBOX, user=user, json_report=True, cwd="/")
+    result = harness.callbox(options, binary=CALLBOX, user=user, json_report=True, cwd="/")
+    for denial in result.report["denials"]:
+        check(bool(denial["allow"]) == bool(denial["policy"]) != bool(denial.get("note")), lambda: f"neither an option nor a note, or both: {denial}")
+    return result
 
 
 @for_people("what root may read and the box's user may not, by its mode")
@@ -202,6 +205,7 @@ def bound(user):
     equal(result.report["code"], 0, result.brief())
     equal([(d["kind"], d["what"], d["errno"], d["policy"]) for d in result.report["denials"]],
           [("bind", "10.1.2.3:8000", "EADDRNOTAVAIL", '"network": "host"'), ("bind", "127.0.0.1:80", "EACCES", "")], "the denials")  # fmt: skip
+    check("1024" in result.report["denials"][1]["note"], result.report["denials"])
 
 
 @for_people("a socket of the host's that is not shown, or not to be talked to, is told with the line that allows it")
@@ -354,6 +358,11 @@ def without_line(user):
         ({}, python("import ctypes\nctypes.CDLL(None).unshare(0x10000000)"), "unshare", "privilege"),
         ({}, python("os.open('.', os.O_TMPFILE | os.O_WRONLY, 0o4700)"), "openat", "set-user-id"),
         ({"syscalls": {"allow": ["socket"]}}, python("socket.socket(40, socket.SOCK_STREAM)"), "socket", "vsock"),
+        ({}, python(CALLS % "[999]"), "#999", "libseccomp"),
+        ({}, python(CALLS % "[0x40000000 + 39]"), "x32:getpid", "64-bit"),
+        ({"network": "host"}, python("socket.socket(socket.AF_UNIX).connect('\\0name')"), "an abstract socket", "with a path"),
+        ({"box": "landlock"}, python("socket.socket(socket.AF_UNIX).connect('\\0name')"), "an abstract socket", "with a path"),
+        ({"box": "landlock"}, python("socket.socket(socket.AF_UNIX).bind('\\0name')"), "an abstract socket", "with a path"),
     ]
     if not user:
         rows.append(({}, ["touch", "/usr/x"], "/usr/x", "the host's system"))
@@ -364,6 +373,17 @@ def without_line(user):
         equal((found[0]["allow"], found[0]["policy"]), ("", ""), f"what allows {what}")
         check(reason in found[0]["note"], found)
         equal([d for d in result.report["denials"] if "--write / " in d["allow"] + " " or "--read / " in d["allow"] + " "], [], "the root")
+
+
+@for_people("a call that is newer than the library that makes filters has its name")
+def new_calls(user):
+    place = Place(user)
+    result = run(place.policy, python(CALLS % "[457, 458, 467, 470]"), place.work, user)
+    equal({d["what"] for d in result.report["denials"]}, {"statmount", "listmount", "open_tree_attr", "listns"}, "the denials")
+    older = run(place.policy, python(CALLS % "[435, 437]"), place.work, user)
+    equal(older.report["denials"], [], "clone3 and openat2, for which there are older calls")
+    for denial in result.report["denials"]:  # where the library knows it, it can be allowed
+        check("libseccomp" in denial.get("note", "libseccomp"), denial)
 
 
 @for_people("a call that the policy denies is allowed by its list without that call")

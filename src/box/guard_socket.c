@@ -348,8 +348,11 @@ static int bind_for(struct child *child, const struct seccomp_notif *call)
                 return r;
         if (has_path(&request))
                 return bind_path(child, call, &request);
-        if (child->plan->caged && request.address.any.ss_family == AF_UNIX)
+        if (child->plan->caged && request.address.any.ss_family == AF_UNIX) {
+                if (child->plan->explain)
+                        notify_trace(child->page, BOX_TRACE_BIND, "an abstract socket", EPERM);
                 return -EPERM; /* a name of the host's network */
+        }
         if (bind(request.fd, (struct sockaddr *)&request.address.any, request.length) == 0)
                 return 0;
         r = -errno;

@@ -136,9 +136,46 @@ int syscalls_compile(const cbx_policy *policy, unsigned variant, cbx_error *erro
 }
 
 #define X32_BIT 0x40000000
+#define NEWER_FIRST 440
 
-void syscalls_name(uint32_t arch, int number, char *ret, size_t room)
+/* Calls that the library may be too old to know. They have the same number on every machine. */
+static const char *const newer[] = {
+        "process_madvise",
+        "epoll_pwait2",
+        "mount_setattr",
+        "quotactl_fd",
+        "landlock_create_ruleset",
+        "landlock_add_rule",
+        "landlock_restrict_self",
+        "memfd_secret",
+        "process_mrelease",
+        "futex_waitv",
+        "set_mempolicy_home_node",
+        "cachestat",
+        "fchmodat2",
+        "map_shadow_stack",
+        "futex_wake",
+        "futex_wait",
+        "futex_requeue",
+        "statmount",
+        "listmount",
+        "lsm_get_self_attr",
+        "lsm_set_self_attr",
+        "lsm_list_modules",
+        "mseal",
+        "setxattrat",
+        "getxattrat",
+        "listxattrat",
+        "removexattrat",
+        "open_tree_attr",
+        "file_getattr",
+        "file_setattr",
+        "listns",
+};
+
+bool syscalls_name(uint32_t arch, int number, char *ret, size_t room)
 {
+        bool known;
         const char *prefix = "";
         char *name;
         uint32_t token = SCMP_ARCH_X86_64;
@@ -151,9 +188,13 @@ void syscalls_name(uint32_t arch, int number, char *ret, size_t room)
                 number &= ~X32_BIT;
         }
         name = seccomp_syscall_resolve_num_arch(token, number);
-        if (name)
+        known = name != NULL;
+        if (known)
                 snprintf(ret, room, "%s%s", prefix, name);
+        else if (number >= NEWER_FIRST && number < NEWER_FIRST + (int)ARRAY_SIZE(newer))
+                snprintf(ret, room, "%s%s", prefix, newer[number - NEWER_FIRST]);
         else
                 snprintf(ret, room, "%s#%d", prefix, number);
         free(name);
+        return known;
 }

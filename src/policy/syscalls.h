@@ -57,7 +57,8 @@ enum syscalls_effect syscalls_effect(unsigned variant, const char *name, const c
 /* What a refused call is answered with (syscalls_errno.c). Async-signal-safe. */
 int syscalls_errno(uint32_t arch, int number);
 
-/* The name of a call, "i386:socketcall" for a foreign one, "#500" for an unknown one. */
-void syscalls_name(uint32_t arch, int number, char *ret, size_t room);
+/* The name of a call, "i386:socketcall" for a foreign one, "#500" for an unknown one. Returns
+ * whether libseccomp knows it: a policy can name no other. */
+bool syscalls_name(uint32_t arch, int number, char *ret, size_t room);
 
 #endif

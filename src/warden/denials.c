@@ -157,7 +157,7 @@ static void explain_syscall(const struct plan *plan, struct denial *denial)
                 allow_by(denial, json_pack("{s:{s:[s]}}", "syscalls", "allow", name),
                          "--allow-syscall %s (%s)", name, note);
         } else {
-                denial->note = *note ? note : NULL;
+                denial->note = *note ? note : "it is allowed, but not with these arguments";
         }
 }
 
@@ -165,11 +165,18 @@ static void add_syscall(struct denials *denials, const struct box_denial *found)
 {
         struct denial *denial = &denials->list[denials->n++];
         const char *name = denial->what;
+        bool known;
 
         *denial =
                 (struct denial){ .kind = "syscall", .error = found->error, .count = found->count };
-        syscalls_name(found->arch, found->number, denial->what, sizeof(denial->what));
-        if (name[0] != '#' && !strchr(name, ':'))
+        known = syscalls_name(found->arch, found->number, denial->what, sizeof(denial->what));
+        if (strchr(name, ':'))
+                denial->note = "no box makes calls by an entry other than the 64-bit one";
+        else if (!known)
+                denial->note =
+                        "the library that makes the filter (libseccomp) does not know it, so "
+                        "no policy can name it";
+        else
                 explain_syscall(denials->plan, denial);
 }
 
@@ -284,6 +291,9 @@ static void explain_socket(struct denial *denial, const char *what, bool own)
                 allow_by(denial, json_pack("{s:s}", "network", own ? "loopback" : "host"),
                          "--net %s", own ? "loopback (the box's own) or --net host" : "host");
                 denial->stem = stem_of(what);
+        } else {
+                denial->note = "it is of the host's network, and may be anyone's: use a socket "
+                               "with a path";
         }
 }
 
@@ -415,7 +425,9 @@ static void add_trace(struct denials *denials, const struct box_trace *trace)
         case BOX_TRACE_BIND:
         case BOX_TRACE_BIND_LOOPBACK:
                 denial->kind = "bind";
-                if (trace->error != EACCES) /* a port below 1024 is for the privileged, anywhere */
+                if (trace->error == EACCES)
+                        denial->note = "a port below 1024 is for the privileged, anywhere";
+                else
                         explain_socket(denial, what, trace->kind == BOX_TRACE_BIND_LOOPBACK);
                 break;
         case BOX_TRACE_PROTECTED:
