@@ -695,6 +695,72 @@ def policy_alone(user):
         equal(out.out, b"/tmp\n", "in the home directory")
 
 
+def on_host(script, own=True):
+    """What stands before a command that is to see another host: mounts of its own, in a user namespace too where `own`."""
+    ids = ("--user", "--map-root-user") if own else ()
+    return ("unshare", *ids, "--mount", "sh", "-c", f'{script} && exec "$@"', "sh")
+
+
+def shown_here(where, user, home=None, script="true", own=True):
+    """What a program sees of a directory, and of the file "key" in it, where nobody speaks of it."""
+    environment = {name: value for name, value in os.environ.items() if name != "HOME"}
+    environment.update({"HOME": str(home)} if home else {})
+    box = ("run", "-q", "--", "sh", "-c", "pwd; cat key 2>/dev/null; true")
+    command = [*on_host(f"{script} && cd {where}", own), CALLBOX, *box]
+    result = harness.execute(harness.as_user(command) if user else command, cwd="/", env=environment)
+    equal(result.code, 0, result.brief())
+    return result.out.decode()
+
+
+@harness.for_people("a home is not shown by itself, whatever it is called")
+def homes(user):
+    home = tree(user, key="K", project__key="P")
+    links = SCRATCH.directory(user)
+    (links / "me").symlink_to(home)
+    (links / "all").symlink_to(home.parent)
+    for name in (f"{home}/", f"{home}/./", links / "me", links / "me/project", links / "all" / home.name, f"/{home}"):
+        equal(shown_here(home, user, name), "/tmp\n", f"HOME={name}")
+        if not str(name).endswith("project"):
+            equal(shown_here(home / "project", user, name), f"{home}/project\nP", f"a project, HOME={name}")
+    equal(shown_here(home, user), f"{home}\nK", "a directory that is nobody's home")
+
+    passwd = links / "passwd"
+    for uid, name in ((0, home), (0, links / "me"), (4321, home), (4321, home / "project")):
+        passwd.write_text(f"root:x:0:0:root:/root:/bin/sh\n\nbroken\nme:x:{uid}:{uid}:me,,,:{name}:/bin/sh\n")
+        script = f"mount --bind {passwd} /etc/passwd"
+        for other in (None, "/nonexistent"):
+            equal(shown_here(home, user, other, script), "/tmp\n", f"HOME={other}, {uid} at {name}")
+    equal(shown_here(home / "project", user, script=script), "/tmp\n", "a home in a home")
+
+    users = "mount -t tmpfs none /home && mkdir /home/me && echo -n K >/home/me/key"
+    equal(shown_here("/home/me", user, script=users), "/tmp\n", "just below /home")
+    users += " && mkdir /home/me/project && echo -n P >/home/me/project/key"
+    equal(shown_here("/home/me/project", user, script=users), "/home/me/project\nP", "a project below /home")
+    (home / "me").mkdir()
+    (home / "me/key").write_text("K")
+    harness.Scratch.own(home / "me", user)
+    equal(shown_here(home / "me", user, script=f"mount --bind {home} /home"), "/tmp\n", "where /home is elsewhere as well")
+    equal(shown_here(home, user, script=f"mount --bind {home} /home"), "/tmp\n", "/home by another name")
+
+    (home / "project/.ssh").mkdir()
+    equal(shown_here(home / "project", user), "/tmp\n", "with an .ssh in it")
+
+
+if harness.ROOT:
+
+    @harness.case("root does not show the home of somebody else by itself")
+    def other_home():
+        home = tree(True, key="K")
+        home.chmod(0o700)
+        (home / "key").chmod(0o600)
+        link, passwd = SCRATCH.path / "other-home", SCRATCH.path / "other-passwd"
+        link.symlink_to(home)
+        equal(shown_here(home, False, "/root", own=False), f"{home}\nK", "before it was a home")
+        for name in (home, link):
+            passwd.write_text(f"root:x:0:0:root:/root:/bin/sh\nother:x:{harness.USER_ID}:{harness.USER_ID}::{name}:/bin/sh\n")
+            equal(shown_here(home, False, "/root", f"mount --bind {passwd} /etc/passwd", own=False), "/tmp\n", f"at {name}")
+
+
 @harness.case("policy check says what is wrong, or that it is good")
 def policy_check():
     good = policy_file({"files": {"read": ["/usr/share"]}, "environment": {"set": {"LD_PRELOAD": "x"}}})

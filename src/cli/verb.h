@@ -7,7 +7,7 @@
 #include "warden/report.h"
 
 /* Show the current directory read-only, unless it was spoken of or is too much to show:
- * `callbox run -- python3 script.py` is meant to find the script. */
+ * `callbox run -- python3 script.py` is meant to find the script (verb_here.c). */
 int verb_show_here(struct options *options, cbx_error *error);
 
 /* Block the signals that are the program's and get them from a descriptor. */
