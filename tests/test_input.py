@@ -469,6 +469,45 @@ def named_here():
         equal(result.code, 0, f"{option} ({result.brief()})")
 
 
+@harness.for_people("a program that fails is told that the current directory is not shown, if it was told a name in it")
+def not_shown_here(user):
+    home = SCRATCH.directory(user)
+    (home / "script.py").write_text("print('ran')")
+    (home / "two words").write_text("")
+    policy = SCRATCH.directory() / "policy.json"
+    policy.write_text("{}")
+
+    def warned(*args, options=(), where=home, told=home):
+        found = []
+        for more in (("--json",), ()):
+            result = callbox("run", *more, *options, "--", *args, user=user, cwd=where, env={**os.environ, "HOME": str(told)}, json_report=bool(more))
+            text = "\n".join(result.report["warnings"]) if more else result.err.decode()
+            found.append("the current directory" in text)
+            check(not found[-1] or f"the current directory, {where}, is not shown" in text, lambda: text)
+            check(not found[-1] or "add --read ., or --workspace ." in text or where == "/", lambda: text)
+        equal(found[0], found[1], "with --json and without")
+        return found[0] and (re.search('so "([^"]*)" is not there', text) or [0, True])[1]
+
+    equal(warned("python3", "script.py"), "script.py", "a script")
+    equal(warned("sh", "-c", "python3 script.py >/dev/null; exit 3"), "script.py", "a line for a shell")
+    equal(warned("cat", "two words"), "two words", "a name of two words")
+    equal(warned("sh", "-c", "exit 1", "--file=./script.py"), "./script.py", "a name in an option")
+    equal(warned("python3", "script.py", options=("--policy", policy), told="/"), "script.py", "with a policy file")
+    equal(warned("sh", "-c", "exit 1", "usr", where="/"), "usr", "in /")
+    equal(warned("true", options=("--explain",)), True, "--explain")
+    for args, options in (
+        (["true", "script.py"], ()), (["sh", "-c", "exit 1", "/usr"], ()), (["false"], ()), (["false", "missing.py"], ()),
+        (["false", "script.py"], ("--read", ".")), (["false", "script.py"], ("--read", home.parent)), (["false", "script.py"], ("--hide", ".")),
+        (["false", "script.py"], ("--cwd", "/tmp")), (["false", "script.py"], ("--workspace", ".")), (["false", "script.py"], ("--policy", policy, "--read", ".")),
+        (["false", "script.py"], ("--policy", policy, "--cwd", "/tmp")), (["true"], ("--explain", "--policy", policy)),
+    ):
+        equal(warned(*args, options=options), False, f"{options} {args}")
+    equal(warned("false", "script.py", told="/nonexistent"), False, "where it is shown")
+    equal(warned("false", "bin", where="/usr"), False, "in the system")
+    result = callbox("run", "-q", "--", "python3", "script.py", user=user, cwd=home, env={**os.environ, "HOME": str(home)})
+    check(b"callbox" not in result.err, lambda: f"quiet: {result.err!r}")
+
+
 @harness.case("--json with a terminal")
 def json_terminal():
     for args in (["-t", "--json"], ["--json", "--tty"]):

@@ -267,6 +267,15 @@ static int open_stdin(struct run *run, cbx_error *error)
         return STDIN_FILENO;
 }
 
+/* Does a policy file leave out the current directory, and names no other to start in? */
+static bool file_leaves_out(const struct run *run)
+{
+        _cleanup_free_ char *here = run->options.file && run->plan ? getcwd(NULL, 0) : NULL;
+        const char *start = here ? run->plan->start_directory : "";
+
+        return here && (!*start || strcmp(start, PLAN_HOME) == 0) && !plan_shows(run->plan, here);
+}
+
 static void warn_of_variables(const struct run *run, struct report *report)
 {
         for (char **variable = run->spec.environment; variable && *variable; variable++) {
@@ -299,6 +308,7 @@ static int run_call(struct run *run, struct report *report)
                                   .sanitize = run->sanitize };
         struct call_hook hook = { .ready = signal_ready, .data = run };
         struct winsize size = { 0 };
+        bool left_out = false;
         int r;
 
 #ifdef BOX_UNFENCED
@@ -307,7 +317,7 @@ static int run_call(struct run *run, struct report *report)
 #endif
         /* First of all: a signal that comes while the box is made is the program's as well. */
         hook.fd = run->signals = verb_open_signals();
-        r = run->directory ? 0 : verb_show_here(&run->options, &report->error);
+        r = run->directory ? 0 : verb_show_here(&run->options, &left_out, &report->error);
         if (r >= 0)
                 r = options_policy(&run->options, &report->error, &policy);
         if (r < 0) {
@@ -342,6 +352,8 @@ static int run_call(struct run *run, struct report *report)
                 return r;
         }
         warn_of_variables(run, report);
+        if (left_out || (!run->directory && file_leaves_out(run)))
+                verb_warn_of_here(run->argv, left_out && run->explain, report);
         if (report->not_found)
                 verb_hint_at_program(run->argv[0], policy, run->spec.environment, &report->error);
         if (report->not_executable)

@@ -7,8 +7,12 @@
 #include "warden/report.h"
 
 /* Show the current directory read-only, unless it was spoken of or is too much to show:
- * `callbox run -- python3 script.py` is meant to find the script (verb_here.c). */
-int verb_show_here(struct options *options, cbx_error *error);
+ * `callbox run -- python3 script.py` is meant to find the script (verb_here.c). `ret_left_out` is
+ * set in the latter case. */
+int verb_show_here(struct options *options, bool *ret_left_out, cbx_error *error);
+/* Warn that the box does not show the current directory: of a program that failed and was told a
+ * name in it, or to `explain`. */
+void verb_warn_of_here(char *const *argv, bool explain, struct report *report);
 
 /* Block the signals that are the program's and get them from a descriptor. */
 int verb_open_signals(void);

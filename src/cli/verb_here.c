@@ -2,6 +2,7 @@
 /* The current directory: whether a box shows it although nobody has asked for it. */
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -109,22 +110,29 @@ static bool is_in_own_home(const struct here *here)
                st.st_uid == here->caller;
 }
 
-/* Directories that are too much to show without being asked, or are the box's own. */
+/* Is it of the system, of which a box has its own, or its own part? */
+static bool is_system(const char *directory)
+{
+        static const char *const trees[] = { "/etc", "/proc", "/sys", "/dev", "/usr" };
+
+        for (size_t i = 0; i < ARRAY_SIZE(trees); i++)
+                if (plan_below(directory, trees[i]))
+                        return true;
+        return false;
+}
+
+/* Directories that are too much to show without being asked. */
 static bool too_much(const char *directory)
 {
-        static const char *const exact[] = {
-                "/",     "/tmp", "/var/tmp", "/var", "/home", "/root",
-                "/boot", "/run", "/opt",     "/srv", "/mnt",  "/media"
-        };
-        static const char *const trees[] = { "/etc", "/proc", "/sys", "/dev", "/usr", "/run" };
+        static const char *const exact[] = { "/",     "/tmp", "/var/tmp", "/var", "/home", "/root",
+                                             "/boot", "/opt", "/srv",     "/mnt", "/media" };
         struct here here = { .path = directory, .home = getenv("HOME"), .caller = getuid() };
 
         for (size_t i = 0; i < ARRAY_SIZE(exact); i++)
                 if (strcmp(directory, exact[i]) == 0)
                         return true;
-        for (size_t i = 0; i < ARRAY_SIZE(trees); i++)
-                if (plan_below(directory, trees[i]))
-                        return true;
+        if (plan_below(directory, "/run"))
+                return true;
         if (access(".ssh", F_OK) == 0) /* a home, whoever keeps the list of users */
                 return true;
         if (is_in_own_home(&here))
@@ -135,12 +143,15 @@ static bool too_much(const char *directory)
 
 /* ---- Showing it ---- */
 
+enum rule { RULE_NONE, RULE_ABOVE, RULE_HERE };
+
 /* Does a rule of the command line speak for this directory already? One that hides speaks for all
- * below it. */
-static bool is_named(const struct options *options, const char *directory)
+ * below it; one that shows what is above it shows it as well, and lets it be shown again. */
+static enum rule find_rule(const struct options *options, const char *directory)
 {
         static const char *const lists[] = { "read", "write", "hide", "tmpfs" };
         json_t *files = json_object_get(options->policy, "files"), *item;
+        enum rule found = RULE_NONE;
         char real[PATH_MAX];
         size_t index;
 
@@ -155,20 +166,85 @@ static bool is_named(const struct options *options, const char *directory)
                                 path && realpath(path, real) ? plan_below(directory, real) : NULL;
 
                         if (rest && (!*rest || strcmp(lists[i], "hide") == 0))
-                                return true;
+                                return RULE_HERE;
+                        if (rest && strcmp(lists[i], "tmpfs") != 0)
+                                found = RULE_ABOVE;
                 }
-        return false;
+        return found;
 }
 
-int verb_show_here(struct options *options, cbx_error *error)
+int verb_show_here(struct options *options, bool *ret_left_out, cbx_error *error)
 {
         _cleanup_free_ char *directory = getcwd(NULL, 0);
         char *argv[] = { (char *)"--read", directory, NULL };
+        enum rule rule;
         int index = 0, r;
 
         if (options->file || options->workspace || !directory || directory[0] != '/' ||
-            too_much(directory) || is_named(options, directory))
+            is_system(directory))
                 return 0;
+        rule = find_rule(options, directory);
+        if (rule == RULE_HERE)
+                return 0;
+        if (too_much(directory)) {
+                *ret_left_out = rule == RULE_NONE;
+                return 0;
+        }
         r = options_take(options, 2, argv, &index, error);
         return MIN(r, 0);
+}
+
+/* ---- Missing it ---- */
+
+#define WORDS_MAX 1000 /* to look for */
+
+/* Is it the name of something in the current directory? Then a copy of it is in `ret`. */
+static bool is_name_here(const char *word, size_t length, char ret[NAME_MAX + 1])
+{
+        if (length == 0 || length > NAME_MAX || word[0] == '/')
+                return false;
+        (void)snprintf(ret, NAME_MAX + 1, "%.*s", (int)length, word);
+        return faccessat(AT_FDCWD, ret, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* Do the arguments name something there? One of them, or a word in one, as in a line for a shell.
+ */
+static bool find_name_here(char *const *argv, char ret[NAME_MAX + 1])
+{
+        static const char between[] = " \t\n;|&<>()'\"`=,";
+        unsigned left = WORDS_MAX;
+
+        for (char *const *argument = argv + 1; *argument; argument++) {
+                const char *word = *argument;
+
+                if (is_name_here(word, strlen(word), ret))
+                        return true;
+                while (*(word += strspn(word, between)) && left-- > 0) {
+                        size_t length = strcspn(word, between);
+
+                        if (is_name_here(word, length, ret))
+                                return true;
+                        word += length;
+                }
+        }
+        return false;
+}
+
+void verb_warn_of_here(char *const *argv, bool explain, struct report *report)
+{
+        bool failed = report->reason == REASON_EXITED && report->code != 0;
+        _cleanup_free_ char *directory = getcwd(NULL, 0);
+        char name[NAME_MAX + 1], what[NAME_MAX + 32] = "";
+
+        if (!directory || report->reason >= REASON_SETUP || (!failed && !explain))
+                return;
+        if (failed && find_name_here(argv, name))
+                (void)snprintf(what, sizeof(what), ", so \"%s\" is not there", name);
+        else if (!explain)
+                return;
+        report_warn(report, "the current directory, %s, is not shown in the box%s: %s", directory,
+                    what,
+                    strcmp(directory, "/") == 0
+                            ? "go to the directory that the program needs"
+                            : "add --read ., or --workspace . to let it be changed");
 }

@@ -235,13 +235,14 @@ static bool has_network(const struct wrap *wrap)
 
 static int make_policy(struct wrap *wrap, cbx_error *error, cbx_policy **ret_policy)
 {
+        bool left_out; /* servers are started anywhere */
         int r = 0;
 
         wrap->options.wall = WALL_FOREVER;
         if (!has_network(wrap))
                 r = wrap_find_package(wrap->argv, &wrap->options, error, &wrap->found);
         if (r >= 0 && !wrap->directory)
-                r = verb_show_here(&wrap->options, error);
+                r = verb_show_here(&wrap->options, &left_out, error);
         if (r >= 0)
                 r = options_policy(&wrap->options, error, ret_policy);
         return r;
