@@ -131,6 +131,22 @@ def only_namespaces(user):
         check("max_user_namespaces" in elsewhere.report["error"]["hint"], elsewhere.report["error"])
 
 
+@for_people("a size of /tmp is refused with --box landlock, and warned of where the host has chosen that box")
+def no_tmp_size(user):
+    policy = SCRATCH.directory(user=user) / "policy.json"
+    policy.write_text(json.dumps({"limits": {"tmp_size": "1M"}}))
+    policy.chmod(0o644)
+    for options, where in ((("--tmp-size", "1M"), "--tmp-size"), (("--policy", policy), "limits.tmp_size")):
+        result = run(user, "true", options=options)
+        equal((result.code, result.reason, result.report["error"]["where"]), (125, "setup", where), options)
+        check("without namespaces" in result.report["error"]["text"] and "--box landlock" in result.report["error"]["hint"], result.report["error"])
+        elsewhere = run(user, "true", options=options, box=None, prefix=NO_NAMESPACES)
+        equal((elsewhere.code, [w for w in elsewhere.report["warnings"] if "tmp_size" in w][:1] != []), (0, True), f"{options}: {elsewhere.report['warnings']}")
+    shown = harness.callbox(["policy", "show", "--box", "landlock"], binary=CALLBOX, user=user, cwd="/")
+    policy.write_bytes(shown.out)
+    equal((run(user, "true", options=("--policy", policy)).report["warnings"], run(user, "true", box=None, prefix=NO_NAMESPACES).report["warnings"]), ([], []), "of the default")
+
+
 @for_people("without Landlock as well nothing runs, but by --best-effort")
 def nothing_left(user):
     env = {**os.environ, "CALLBOX_LANDLOCK_ABI": "0"}

@@ -289,6 +289,22 @@ static int choose_owner(struct plan *plan, cbx_error *error)
         return 0;
 }
 
+/* Its /tmp is a directory of the host's, of whatever size. Who named both the size and such a box
+ * is refused; where the host has chosen the box, it is told. The default is in every policy that
+ * has been written out, and says nothing. */
+static int check_tmp_size(struct plan *plan, cbx_error *error)
+{
+        if (plan->policy->limits.tmp_size == POLICY_TMP_SIZE)
+                return 0;
+        if (plan->policy->box == POLICY_BOX_LANDLOCK) {
+                error_set(error, -EOPNOTSUPP, "limits.tmp_size",
+                          "/tmp can have no limit on its size without namespaces");
+                return needs_namespaces(plan, error);
+        }
+        return plan_warn(plan, "the limit on the size of /tmp (tmp_size) is not kept: the box is "
+                               "made without namespaces");
+}
+
 int plan_cage(struct plan *plan, cbx_error *error)
 {
         int r;
@@ -299,6 +315,9 @@ int plan_cage(struct plan *plan, cbx_error *error)
                           "needs a net namespace");
                 return needs_namespaces(plan, error);
         }
+        r = check_tmp_size(plan, error);
+        if (r < 0)
+                return r;
         plan->unnamed = plan->policy->network == POLICY_NETWORK_HOST && !host_lets_take();
         r = add_steps(plan, error);
         if (r == 0 && plan->privileged)

@@ -56,6 +56,8 @@ struct policy_variable {
         char *value; /* NULL: passed through from the caller */
 };
 
+#define POLICY_TMP_SIZE (64 * MIB) /* by default */
+
 /* 0 means no limit, except for wall, tmp_size, capture and result, which are always set. */
 struct policy_limits {
         double wall;         /* seconds, from the start of the program; > 0 */

@@ -30,7 +30,7 @@ static const struct limit {
         { "processes", LIMIT_COUNT, true, AT(processes), 128, 1, 1 << 22 },
         { "file_size", LIMIT_SIZE, true, AT(file_size), GIB, 1, SIZE_LIMIT_MAX },
         { "open_files", LIMIT_COUNT, true, AT(open_files), 1024, 8, 1 << 20 },
-        { "tmp_size", LIMIT_SIZE, false, AT(tmp_size), 64 * MIB, 1, SIZE_LIMIT_MAX },
+        { "tmp_size", LIMIT_SIZE, false, AT(tmp_size), POLICY_TMP_SIZE, 1, SIZE_LIMIT_MAX },
         { "output", LIMIT_SIZE, true, AT(output), 0, 1, SIZE_LIMIT_MAX },
         { "capture", LIMIT_SIZE, false, AT(capture), 100 * KIB, 0, GIB },
         { "result", LIMIT_SIZE, false, AT(result), 16 * MIB, 0, 4 * GIB },

@@ -717,7 +717,7 @@ for kind, amount in (
         f"memory held as {kind}",
         "B22-indirect",
         args=(kind, amount),
-        options=("--memory", "64M", "--tmp-size", "128M"),
+        options=("--memory", "64M", *(() if LANDLOCK else ("--tmp-size", "128M"))),
         judge=memory_ended,
         without="rlimits,watch",
     )
