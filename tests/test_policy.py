@@ -761,6 +761,20 @@ if harness.ROOT:
             equal(shown_here(home, False, "/root", f"mount --bind {passwd} /etc/passwd", own=False), "/tmp\n", f"at {name}")
 
 
+@harness.for_people("policy check refuses what run refuses here, and warns as it does")
+def check_as_run(user):
+    for policy, options in (
+        ({}, ()), ({}, ("--require", "cgroup")), ({"require": ["cgroup"]}, ()), ({}, ("--cpus", "1")), ({"limits": {"cpus": 0.5}}, ()),
+        ({}, ("--cpus", "1", "--best-effort")), ({"limits": {"cpus": 0.5}, "best_effort": True}, ()), ({}, ("--require", "landlock")),
+    ):
+        path = policy_file(policy)
+        tried = run(*options, "--policy", path, "--", "true", user=user)
+        told = callbox("policy", "check", *options, path, user=user)
+        equal((told.code, told.err), (tried.code, tried.err if tried.code else b""), f"{policy} {options} ({tried.brief()})")
+        warnings = [line.removeprefix("callbox: ") for line in tried.err.decode().splitlines() if "warning: " in line]
+        equal([line for line in told.out.decode().splitlines() if "warning: " in line], warnings, f"warnings of {policy} {options}")
+
+
 @harness.case("policy check says what is wrong, or that it is good")
 def policy_check():
     good = policy_file({"files": {"read": ["/usr/share"]}, "environment": {"set": {"LD_PRELOAD": "x"}}})

@@ -379,8 +379,8 @@ def agree():
     for policy, wanted in POLICIES:
         path.write_text(json.dumps(policy))
         equal(is_valid("policy", policy), wanted, f"what the schema says to {policy}")
-        result = callbox("policy", "check", path)
-        equal(result.code, 0 if wanted else 125, f"what policy check says to {policy} ({result.brief()})")
+        result = callbox("policy", "show", path)  # not check, which asks the host as well
+        equal(result.code, 0 if wanted else 125, f"what policy show says to {policy} ({result.brief()})")
 
 
 SPECS = [

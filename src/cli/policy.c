@@ -6,6 +6,7 @@
 
 #include "cli/options.h"
 #include "policy_schema.h" /* policy_schema_text, written by the build */
+#include "warden/call.h"
 
 static const char help[] =
         "Usage: callbox policy check [OPTIONS] FILE\n"
@@ -39,16 +40,21 @@ static int check(struct options *options)
         struct plan_options plan_options = { .environment = environ };
         _cleanup_policy_ cbx_policy *policy = NULL;
         _cleanup_plan_ struct plan *plan = NULL;
-        cbx_error error = CBX_ERROR_INIT;
+        struct report report = REPORT_INIT;
 
-        if (options_policy(options, &error, &policy) < 0 ||
-            plan_compile(policy, &plan_options, &error, &plan) < 0) {
-                options_blame(options, &error);
-                cli_print_error(&error);
+        if (options_policy(options, &report.error, &policy) < 0 ||
+            plan_compile(policy, &plan_options, &report.error, &plan) < 0 ||
+            call_check(plan, &report) < 0) {
+                options_blame(options, &report.error);
+                cli_print_error(&report.error);
+                report_free(&report);
                 return EXIT_CALLBOX;
         }
         for (size_t i = 0; i < plan->n_warnings; i++)
                 printf("warning: %s\n", plan->warnings[i]);
+        for (size_t i = 0; i < report.n_warnings; i++)
+                printf("warning: %s\n", report.warnings[i]);
+        report_free(&report);
         printf("%s: good\n", options->file);
         return 0;
 }

@@ -128,6 +128,10 @@ struct call_hook {
         void *data;
 };
 
+/* Would a call of this plan be refused because this host cannot keep what it asks for? Else the
+ * report has the warnings of what it would do without. */
+int call_check(const struct plan *plan, struct report *report);
+
 /* Failures are in the report. */
 void call_run(const struct plan *plan, const struct call_spec *spec, const struct call_hook *hook,
               struct report *report);

@@ -34,6 +34,41 @@ static void go_through(struct run *run, struct loop *loop)
                 call_give_in(&run->call, -r);
 }
 
+/* The group of a box, and whether with it this host keeps what the policy asks for. */
+static int open_group(const struct plan *plan, const struct policy_limits *limits,
+                      struct cgroup_parent *parent, struct cgroup *cgroup, cbx_error *error)
+{
+        int r;
+
+        cgroup_parent_open(parent);
+        r = cgroup_open(cgroup, parent, limits, error);
+        if (r == 0)
+                r = guarantees_check(plan->policy, plan->caged, plan->landlock_abi,
+                                     cgroup_means(cgroup), error);
+        if (r == 0)
+                r = guarantees_check_limits(plan->policy, limits, cgroup_means(cgroup), error);
+        return r;
+}
+
+int call_check(const struct plan *plan, struct report *report)
+{
+        _cleanup_(cgroup_parent_close) struct cgroup_parent parent = CGROUP_PARENT_INIT;
+        struct cgroup cgroup = CGROUP_INIT;
+        int r = open_group(plan, &plan->policy->limits, &parent, &cgroup, &report->error);
+
+        if (r == 0) {
+                report->reason = REASON_EXITED; /* as far as a policy can tell */
+                report->policy = cbx_policy_ref((cbx_policy *)plan->policy);
+                report->limits = plan->policy->limits;
+                report->caged = plan->caged;
+                report->landlock_abi = plan->landlock_abi;
+                report->cgroup = cgroup_means(&cgroup);
+                guarantees_warn(report);
+        }
+        cgroup_close(&cgroup);
+        return r;
+}
+
 void call_run(const struct plan *plan, const struct call_spec *spec, const struct call_hook *hook,
               struct report *report)
 {
@@ -50,14 +85,7 @@ void call_run(const struct plan *plan, const struct call_spec *spec, const struc
                 error_set(&report->error, r, "", "cannot watch for events: %s", strerror(-r));
                 return;
         }
-        cgroup_parent_open(&parent);
-        r = cgroup_open(&box.cgroup, &parent, &spec->limits, &report->error);
-        if (r == 0)
-                r = guarantees_check(plan->policy, plan->caged, plan->landlock_abi,
-                                     cgroup_means(&box.cgroup), &report->error);
-        if (r == 0)
-                r = guarantees_check_limits(plan->policy, &spec->limits, cgroup_means(&box.cgroup),
-                                            &report->error);
+        r = open_group(plan, &spec->limits, &parent, &box.cgroup, &report->error);
         if (r == 0)
                 r = box_prepare(plan, box.cgroup.fd, &box.box, &report->error);
         if (r < 0) {
