@@ -116,6 +116,14 @@ for _name, _command, _options, _reason, _code, _signal in ENDS:
                     lambda c=_command, o=_options, r=_reason, k=_code, s=_signal, u=_user: one_end(c, o, r, k, s, u))
 
 
+@harness.for_people("report: a signal that anybody can send is not taken for the limit it stands for")
+def sent_signal(user):
+    for command in (["sh", "-c", "kill -XFSZ $$"], ["sh", "-c", "head -c 9000 /dev/zero >/tmp/f; kill -XFSZ $$"]):
+        report = run(*command, options=["--file-size", "1M"], user=user).report
+        equal(report["text"], "the program was killed by SIGXFSZ, as when it makes a file larger than it may (--file-size)", "text")
+    equal(run("sh", "-c", "kill -XFSZ $$", options=["--file-size", "none"], user=user).report["text"], "the program was killed by SIGXFSZ", "without a limit")
+
+
 @harness.for_people("report: cancelled")
 def cancelled(user):
     mark = f"5{uuid.uuid4().int % 10**8:08d}"

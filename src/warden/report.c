@@ -134,7 +134,7 @@ void report_text(const struct report *report, char *ret, size_t room)
                          signal_name(report->signal, text));
                 if (report->signal == SIGXFSZ && limits->file_size)
                         snprintf(ret + strlen(ret), room - strlen(ret),
-                                 ": it made a file larger than it may (%s)",
+                                 ", as when it makes a file larger than it may (%s)",
                                  knob(report, "--file-size", "limits.file_size"));
                 break;
         case REASON_TIMEOUT:
