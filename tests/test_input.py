@@ -126,8 +126,12 @@ row("--processes negative", ["--processes", "-5"], "--processes", "no whole numb
 for option, word in (("--timeout", "number of seconds"), ("--cpu", "number of seconds"), ("--cpus", "number of processors"),
                      ("--processes", "whole number"), ("--open-files", "whole number"), ("--memory", "not a size"),
                      ("--tmp-size", "not a size"), ("--output", "not a size")):
-    for number in ("0x10", " 5", "5 ", "+5", "-5", "5e", "5e+", "5e1e1", ".5", "5.", "5,5", "0b1", "1_000", "\u0665", "5\n", ""):
+    for number in ("0x10", " 5", "5 ", "+5", "-5", "5e", "5e+", "5e1e1", ".", ".e5", "5..", "5,5", "0b1", "1_000", "\u0665", "5\n", ""):
         row(f"{option} {number!r}", [f"{option}={number}"], option, word)
+    if word not in ("number of seconds", "number of processors"):
+        for number in (".5", "5."):
+            row(f"{option} {number!r}", [f"{option}={number}"], option, word)
+row("--timeout too small for a number", ["--timeout", "1e-400"], "--timeout", "more than 0")
 row("--processes no number", ["--processes", "many"], "--processes", "no whole number")
 row("--processes a fraction", ["--processes", "1.5"], "--processes", "no whole number")
 row("--processes huge", ["--processes", "99999999999999999999"], "--processes", "no whole number|at most")
@@ -506,6 +510,17 @@ def not_shown_here(user):
     equal(warned("false", "bin", where="/usr"), False, "in the system")
     result = callbox("run", "-q", "--", "python3", "script.py", user=user, cwd=home, env={**os.environ, "HOME": str(home)})
     check(b"callbox" not in result.err, lambda: f"quiet: {result.err!r}")
+
+
+@harness.case("numbers of seconds as other programs and the policy file take them")
+def numbers():
+    for number, value in ((".5", 0.5), ("5.", 5), ("5.e1", 50), (".5E-1", 0.05), ("5e-324", 5e-324), ("1e-310", 1e-310), ("00.250", 0.25)):
+        for option, key in (("--timeout", "wall"), ("--cpu", "cpu")):
+            result = callbox("policy", "show", option, number)
+            equal(result.code, 0, f"{option} {number} ({result.brief()})")
+            equal(json.loads(result.out)["limits"][key], value, f"{option} {number}")
+    equal(callbox("run", "--timeout", "5e-324", "--", "sleep", "9").code, 124, "of no time")
+    equal(callbox("run", "--timeout", "5.", *PROGRAM).out, b"ran\n", "of 5.")
 
 
 @harness.case("--json with a terminal")

@@ -193,9 +193,9 @@ bool options_is_number(const char *text, bool fraction)
         bool good = n > 0;
 
         text += n;
-        if (good && fraction && *text == '.') {
+        if (fraction && *text == '.') { /* before or after it there may be nothing, not both */
                 n = strspn(++text, digits);
-                good = n > 0;
+                good |= n > 0;
                 text += n;
         }
         if (good && fraction && (*text == 'e' || *text == 'E')) {
@@ -217,7 +217,8 @@ static int take_number(struct options *options, const struct option *option, con
         errno = 0;
         integer = whole ? strtoll(value, NULL, 10) : 0;
         number = whole ? 0 : strtod(value, NULL);
-        if (!options_is_number(value, !whole) || errno || !isfinite(number)) {
+        /* What is too small for its exponent is a number as well, though strtod() says ERANGE. */
+        if (!options_is_number(value, !whole) || (whole && errno) || !isfinite(number)) {
                 error_set(error, -EINVAL, option->name, "\"%.64s\" is no %s", value,
                           whole                              ? "whole number"
                           : strcmp(option->key, "cpus") == 0 ? "number of processors"
