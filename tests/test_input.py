@@ -375,6 +375,14 @@ def without_interpreter(user):
     refused(["--no-system", "--read", directory], "program", "Exec format error", "/bin/sh", code=126, program=["--", path])
 
 
+@harness.for_people("a directory as the program: it is said that it is one")
+def directory_as_program(user):
+    for box in ("namespaces", "landlock"):
+        refused(["--box", box], "program", "/tmp: Permission denied", "/tmp is a directory", code=126, program=["--", "/tmp"], user=user)
+        refused(["--box", box, "--read", DIRECTORY], "program", "Permission denied", f"{DIRECTORY} is a directory", code=126, program=["--", str(DIRECTORY)], user=user)
+    refused([], "program", "No such file", f"{DIRECTORY} is a directory", code=127, program=["--", str(DIRECTORY)], user=user)
+
+
 @harness.case("a program that is found but not executable on PATH: 126")
 def not_executable_on_path():
     directory = SCRATCH.directory()

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 
 /* ---- Signals ---- */
 
@@ -49,6 +50,16 @@ static bool is_on(const char *path, const char *directory, size_t length)
         return false;
 }
 
+static bool hint_at_directory(const char *name, cbx_error *error)
+{
+        struct stat st;
+
+        if (stat(name, &st) < 0 || !S_ISDIR(st.st_mode))
+                return false;
+        error_hint(error, "%s is a directory: name a program, in it or elsewhere", name);
+        return true;
+}
+
 void verb_hint_at_program(const char *name, const cbx_policy *policy, char *const *environment,
                           cbx_error *error)
 {
@@ -57,7 +68,7 @@ void verb_hint_at_program(const char *name, const cbx_policy *policy, char *cons
         char candidate[PATH_MAX], real[PATH_MAX];
 
         if (strchr(name, '/')) {
-                if (access(name, X_OK) == 0)
+                if (!hint_at_directory(name, error) && access(name, X_OK) == 0)
                         error_hint(error,
                                    "the file is on the host, but the box does not show it, or "
                                    "its interpreter: add --read for its directory");
@@ -91,8 +102,9 @@ void verb_hint_at_program(const char *name, const cbx_policy *policy, char *cons
 /* Root may execute it, and the box that root makes is somebody else. */
 void verb_hint_at_mode(const char *name, cbx_error *error)
 {
-        if (error->code == -EACCES && geteuid() == 0 && strchr(name, '/') &&
-            access(name, X_OK) == 0)
+        if (error->code != -EACCES || !strchr(name, '/') || hint_at_directory(name, error))
+                return;
+        if (geteuid() == 0 && access(name, X_OK) == 0)
                 error_hint(error,
                            "its mode may keep the box's user out: add --read %s, or chmod o+rx",
                            name);
