@@ -132,7 +132,7 @@ _callbox()
 
         local verb=${words[1]-}
         if ((cword == 1)); then
-                _callbox_offer -W 'run doctor mcp policy tool warden wrap --help --version'
+                _callbox_offer -W 'run doctor mcp policy tool warden wrap help --help --version'
                 return
         fi
 
@@ -143,6 +143,10 @@ _callbox()
                 ;;
         wrap)
                 options="$_callbox_policy_options $_callbox_wrap_options"
+                ;;
+        help)
+                ((cword > 2)) || _callbox_offer -W 'run doctor mcp policy tool warden wrap'
+                return
                 ;;
         doctor)
                 _callbox_offer -W '--json --help'

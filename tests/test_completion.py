@@ -70,12 +70,13 @@ def main():
         print("0 passed, 1 failed")
         return 1
 
-    offers("verbs", "callbox ", ["run", "doctor", "mcp", "policy", "tool", "warden", "wrap", "--help", "--version"])
+    offers("verbs", "callbox ", ["run", "doctor", "mcp", "policy", "tool", "warden", "wrap", "help", "--help", "--version"])
     offers("verb by its beginning", "callbox do", ["doctor"])
     offers("policy verbs", "callbox policy ", ["check", "show", "schema", "--help"])
     offers("tool verbs", "callbox tool ", ["list", "call", "check", "schema", "--help"])
     offers("tool options", "callbox tool call --call", ["--call-id"])
     offers("names of tools", f"{CALLBOX} tool call --tools {ROOT}/examples/tools word", ["word_count"])
+    offers("verbs to explain", "callbox help w", ["warden", "wrap"])
     offers("doctor options", "callbox doctor --", ["--json", "--help"])
     offers("warden options", "callbox warden --", ["--socket", "--calls", "--queue", "--prepared", "--help"])
     offers("warden options after a value", "callbox warden --calls 3 --so", ["--socket"])

@@ -104,7 +104,7 @@ def calls(user):
         (["slow", "--timeout", "x"], 125, b"", "--timeout"), (["slow", "--memory", "2T"], 125, b"", "callbox: --memory: a call may only tighten"),
         (["slow", "--cpu", "none"], 125, b"", "callbox: --cpu: a call can only tighten"), (["hello", "{}", "more"], 125, b"", "one word too many"), ([], 125, b"", "needs the name of a tool"),
         (["--wrong", "hello"], 125, b"", "no option"), (["hello", "--call-id"], 125, b"", "--call-id"), (["hello", "--call-id", ""], 125, b"", "id"),
-        (["--", "hello", '{"who": "--dashes"}'], 0, b"hello --dashes\n", ""), (["hello", '{"who": "-"}', "--warden", "/nonexistent"], 125, b"", "/nonexistent"),
+        (["--", "hello", '{"who": "--dashes"}'], 0, b"hello --dashes\n", ""), (["hello", '{"who": "-"}', "--warden", "/nonexistent"], 125, b"", "--warden: cannot reach a warden at /nonexistent"),
     ]  # fmt: skip
     for words, code, out, err in cases:
         done = call(*words)

@@ -21,6 +21,9 @@ void cli_print_error(const cbx_error *error);
 /* "callbox: TEXT", and the exit code for callbox's own failure. */
 int cli_fail(const char *format, ...) PRINTF_LIKE(1, 2);
 
+/* cbx_warden_open(), whose errors name the option. */
+int cli_open_warden(const cbx_warden_options *options, cbx_warden **ret, cbx_error *error);
+
 /* Print JSON: readable on a terminal, one line elsewhere. Returns 0 or an exit code. */
 int cli_print_json(json_t *json, int fd);
 

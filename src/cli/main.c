@@ -32,7 +32,7 @@ static const char help[] =
         "  callbox warden --socket PATH                 serve programs that attach\n"
         "  callbox wrap [OPTIONS] -- SERVER [ARG...]    run an MCP server in a box\n"
         "\n"
-        "  callbox VERB --help                          explain a verb\n"
+        "  callbox VERB --help, callbox help VERB       explain a verb\n"
         "  callbox --version                            print the version\n"
         "\n"
         "Examples:\n"
@@ -63,6 +63,15 @@ int cli_fail(const char *format, ...)
         va_end(args);
         fputc('\n', stderr);
         return EXIT_CALLBOX;
+}
+
+int cli_open_warden(const cbx_warden_options *options, cbx_warden **ret, cbx_error *error)
+{
+        int r = cbx_warden_open(options, ret, error);
+
+        if (r < 0 && strcmp(error->where, "socket") == 0)
+                (void)snprintf(error->where, sizeof(error->where), "--warden");
+        return r;
 }
 
 int cli_print_json(json_t *json, int fd)
@@ -96,8 +105,20 @@ static void seed_hashes(void)
                 json_object_seed(seed); /* 0: it seeds itself after all */
 }
 
+static int run_verb(const char *name, int argc, char **argv)
+{
+        for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
+                if (strcmp(name, verbs[i].name) == 0)
+                        return finish(verbs[i].run(argc, argv));
+        return cli_fail("there is no verb \"%s\"; the verbs are run, doctor, mcp, policy, tool, "
+                        "warden and wrap (see callbox --help)",
+                        name);
+}
+
 int main(int argc, char **argv)
 {
+        char *explain[] = { argc > 2 ? argv[2] : NULL, (char *)"--help", NULL };
+
         cbx_serve_functions(argc, argv); /* tools of callbox mcp that run in boxes */
         if (fd_reserve_stdio() < 0)
                 return cli_fail("cannot open /dev/null: %s", strerror(errno));
@@ -108,15 +129,12 @@ int main(int argc, char **argv)
                 fputs(help, stderr);
                 return EXIT_CALLBOX;
         }
+        if (argc > 2 && strcmp(argv[1], "help") == 0 && argv[2][0] != '-')
+                return run_verb(argv[2], 2, explain);
         if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
             strcmp(argv[1], "help") == 0)
                 return finish(fputs(help, stdout) < 0);
         if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)
                 return finish(printf("callbox %s\n", cbx_version()) < 0);
-        for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
-                if (strcmp(argv[1], verbs[i].name) == 0)
-                        return finish(verbs[i].run(argc - 1, argv + 1));
-        return cli_fail("there is no verb \"%s\"; the verbs are run, doctor, mcp, policy, tool, "
-                        "warden and wrap (see callbox --help)",
-                        argv[1]);
+        return run_verb(argv[1], argc - 1, argv + 1);
 }

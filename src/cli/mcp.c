@@ -149,7 +149,7 @@ static int open_toolbox(struct mcp *mcp, cbx_error *error)
         options.policy = policy;
         options.policies = mcp->policies;
         options.server = tool_command_server();
-        r = cbx_warden_open(&warden, &mcp->warden, error);
+        r = cli_open_warden(&warden, &mcp->warden, error);
         if (r == 0)
                 r = cbx_toolbox_open(mcp->warden, &options, &mcp->toolbox, error);
         if (r == 0 && mcp->tools)

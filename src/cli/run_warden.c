@@ -3,6 +3,7 @@
 
 #include <poll.h>
 
+#include "cli/cli.h"
 #include "client/client.h"
 
 static void ask_for(const struct call_spec *spec, bool explain, cbx_spec *ret)
@@ -54,7 +55,7 @@ void run_through_warden(const char *socket, cbx_policy *policy, const struct cal
         cbx_warden *warden;
 
         options.socket = socket;
-        if (cbx_warden_open(&options, &warden, &report->error) < 0)
+        if (cli_open_warden(&options, &warden, &report->error) < 0)
                 return;
         ask_for(spec, explain, &asked);
         if (cbx_start(warden, policy, &asked, call, &report->error) == 0) {

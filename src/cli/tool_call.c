@@ -100,7 +100,7 @@ static int open_tools(struct tool_command *command, struct box_of_tools *tools, 
         options.policy = policy;
         options.policies = command->policies;
         options.server = tool_command_server();
-        r = cbx_warden_open(&warden, &tools->warden, error);
+        r = cli_open_warden(&warden, &tools->warden, error);
         if (r == 0)
                 r = cbx_toolbox_open(tools->warden, &options, &tools->toolbox, error);
         if (r == 0)
