@@ -731,6 +731,12 @@ def homes(user):
         for other in (None, "/nonexistent"):
             equal(shown_here(home, user, other, script), "/tmp\n", f"HOME={other}, {uid} at {name}")
     equal(shown_here(home / "project", user, script=script), "/tmp\n", "a home in a home")
+    line, long = f"me:x:4321:4321::{home}:/bin/sh", "n:x:1:1:" + "g" * 9000 + ":/n:/n\n"
+    for before in ("", "x" * 4090 + "\n", long, *("n:x:1:1::/n:/n\n" * 300 + "n" * more + "\n" for more in range(0, 60, 13))):
+        passwd.write_text(before + line)
+        equal(shown_here(home, user, script=script), "/tmp\n", f"after {len(before)} bytes")
+    passwd.write_text(long)
+    equal(shown_here(home, user, script=script), f"{home}\nK", "of a file without an entry")
 
     users = "mount -t tmpfs none /home && mkdir /home/me && echo -n K >/home/me/key"
     equal(shown_here("/home/me", user, script=users), "/tmp\n", "just below /home")
