@@ -435,12 +435,13 @@ def emptied(user):
 @for_people("nothing is left in /tmp, whoever comes and goes at the same time")
 def nothing_left_in_tmp(user):
     rounds, at_once = (2, 4) if os.environ.get("CALLBOX_SMOKE") else (10, 8)
-    squat = "for i in '' -1 -2 -3 -4 -5 -6 -7 -8 -9 -10 -11 -12 -13 -14 -15; do : >/tmp/callbox-0$i; done"
+    name = base(user)
+    squat = f"for i in '' -1 -2 -3 -4 -5 -6 -7 -8 -9 -10 -11 -12 -13 -14 -15; do : >{name}$i; done"
     many = f"i=0; while [ $i -lt {rounds} ]; do i=$((i+1)); j=0; all=; while [ $j -lt {at_once} ]; do j=$((j+1)); \"$@\" & all=\"$all $!\"; done; for p in $all; do wait $p || echo failed; done; done"
     with tempfile.TemporaryDirectory(prefix="callbox-test-", dir="/var/tmp") as place:
         os.chmod(place, 0o755)
         binary = shutil.copy(CALLBOX, place)
-        for script, left in (('"$@"', []), (many, []), (f'{squat}; "$@"; for i in /tmp/callbox-0*; do test -f $i && rm $i; done', [])):
+        for script, left in (('"$@"', []), (many, []), (f'{squat}; "$@"; for i in {name}*; do test -f $i && rm $i; done', [])):
             command = ["unshare", "-U", "--map-root-user", "-m", "sh", "-c", f"mount -t tmpfs none /tmp && cd / && {script}; ls -A /tmp", "sh"]
             command += [binary, "run", "--box", "landlock", "--", "sh", "-c", "echo x >$TMPDIR/x && test -s $TMPDIR/x"]
             result = harness.execute(harness.as_user(command) if user else command, cwd="/", timeout=120)

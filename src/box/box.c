@@ -60,6 +60,8 @@ int box_prepare(const struct plan *plan, int cgroup, struct box *box, cbx_error 
         r = box_open(box, plan, -1, &ends, error);
         if (r == 0)
                 r = box_make(plan, &ends, &box->pid, &box->pidfd, error);
+        if (r < 0 && plan->caged) /* there is no keeper to remove what was made for it */
+                scratch_sweep();
         base_close(ends.control);
         base_close(ends.start);
         base_close(ends.warden);

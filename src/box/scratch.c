@@ -2,24 +2,44 @@
 #include "box/scratch.h"
 
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #define BASE "/tmp/callbox-"
 #define BASES_MAX 16
-#define TRIES_MAX 1000 /* of making a name in a directory that others remove */
+#define TRIES_MAX 5000 /* of making a name in a directory that others remove or hold */
 #define NAME_BYTES 16
 #define ROUNDS_MAX 100000 /* of removing; each takes a level away */
 
-static void base_path(unsigned number, char *path, size_t room)
+/* The caller's id outside of its user namespace: root of one is not the host's, and both may meet
+ * in /tmp. */
+static unsigned long caller(void)
+{
+        _cleanup_free_ char *map = NULL;
+        unsigned long id = geteuid(), inside, outside, count;
+        int n;
+
+        if (file_read(AT_FDCWD, "/proc/self/uid_map", 64 * KIB, &map, NULL) < 0)
+                return id;
+        for (const char *at = map; sscanf(at, "%lu %lu %lu%n", &inside, &outside, &count, &n) == 3;
+             at += n)
+                if (id >= inside && id - inside < count)
+                        return outside + (id - inside);
+        return id;
+}
+
+static void base_path(unsigned long id, unsigned number, char *path, size_t room)
 {
         char *end;
 
         text_copy(path, room, BASE);
-        end = text_number(path + strlen(path), geteuid());
+        end = text_number(path + strlen(path), id);
         if (number > 0) {
                 *end++ = '-';
                 text_number(end, number);
@@ -55,13 +75,14 @@ static int open_base(const char *path, bool make)
  * nobody can guess. */
 static int choose_base(char *path, size_t room)
 {
+        unsigned long id = caller();
         unsigned number = 0;
         int fd = -EEXIST;
 
         for (unsigned i = 0; fd == -EEXIST && i <= BASES_MAX; i++) {
                 if (i == BASES_MAX && getrandom(&number, sizeof(number), 0) != sizeof(number))
                         return -errno;
-                base_path(i < BASES_MAX ? i : number | BASES_MAX, path, room);
+                base_path(id, i < BASES_MAX ? i : number | BASES_MAX, path, room);
                 fd = open_base(path, true);
         }
         return fd;
@@ -97,9 +118,11 @@ static const char *path_above(const struct child *child, char path[sizeof(child-
         return slash + 1;
 }
 
-/* Another box's end may have taken the directory above away, before it was opened or after. */
+/* Another box's end may have taken the directory above away, before it was opened or after; and
+ * somebody may be removing what was left in it, but must not keep this box waiting for ever. */
 static int make_in_base(struct child *child)
 {
+        struct timespec a_while = { .tv_nsec = NSEC_PER_MSEC };
         char path[sizeof(child->page->scratch)];
         const char *name = path_above(child, path);
 
@@ -108,11 +131,13 @@ static int make_in_base(struct child *child)
 
                 if (base < 0)
                         return base;
-                if (flock(base, LOCK_SH) == 0 && mkdirat(base, name, 0700) == 0)
+                if (flock(base, LOCK_SH | LOCK_NB) == 0 && mkdirat(base, name, 0700) == 0)
                         return base;
                 r = -errno;
                 base_close(base);
-                if (r != -ENOENT)
+                if (r == -EWOULDBLOCK)
+                        (void)nanosleep(&a_while, NULL);
+                else if (r != -ENOENT)
                         return r;
         }
         return -EAGAIN;
@@ -130,9 +155,13 @@ int scratch_make(struct child *child)
         fd = openat(base, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 || fchmod(fd, 0700) < 0 ||
             (child->plan->privileged &&
-             fchown(fd, child->plan->host_uid, child->plan->host_gid) < 0))
+             fchown(fd, child->plan->host_uid, child->plan->host_gid) < 0)) {
+                int error = errno;
+
+                (void)unlinkat(base, name, AT_REMOVEDIR);
                 return step_failed(child, "take a directory for temporary files",
-                                   child->page->scratch, errno);
+                                   child->page->scratch, error);
+        }
         child->scratch = TAKE_FD(fd);
         return 0;
 }
@@ -256,14 +285,16 @@ static void sweep_base(const char *path)
                                 remove_tree(base, entry->name, fd);
                 }
         (void)rmdir(path);
+        (void)flock(base, LOCK_UN); /* whoever was forked meanwhile has the descriptor as well */
 }
 
 void scratch_sweep(void)
 {
+        unsigned long id = caller();
         char path[64];
 
         for (unsigned i = 0; i < BASES_MAX; i++) {
-                base_path(i, path, sizeof(path));
+                base_path(id, i, path, sizeof(path));
                 sweep_base(path);
         }
 }

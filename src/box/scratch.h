@@ -2,8 +2,8 @@
 /*
  * The directory that a box without namespaces has in place of a /tmp of its own:
  *
- *   /tmp/callbox-UID/NAME     UID is the caller's, or UID-1 and so on where somebody else has taken
- *                             that; NAME nobody can guess
+ *   /tmp/callbox-UID/NAME     UID is the caller's outside of its user namespace, or UID-1 and so
+ *                             on where somebody else has taken that; NAME nobody can guess
  *
  * The directory above them goes with the last of them, and is made again by whoever needs it.
  *

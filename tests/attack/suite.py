@@ -2078,6 +2078,9 @@ def r170(box):
     left = []
     if hung:  # what these leave is told by them
         harness.kill_marked(Tools.mark)
+    if LANDLOCK:  # whose removal failed goes with the next
+        problem = by_payload(box, box.run("R169-fences", options=options))
+        problems += [problem] if problem else []
 
     def clean():
         left[:] = before.diff(harness.HostState([box.dir / "w"]), (Tools.mark,))
