@@ -448,6 +448,20 @@ def nothing_left_in_tmp(user):
             equal((result.out.decode().split(), result.code), (left, 0), f"{script}: {result.brief()}")
 
 
+@for_people("who holds the lock of the directory above for ever does not keep boxes for ever", alone=True)
+def locked(user):
+    mark = f"{os.getpid()}{int(user)}8"
+    with living(user, mark):
+        held = os.open(base(user), os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            result = run(user, "true", timeout=60)
+            equal((result.reason, result.report["error"]["where"]), ("setup", ""), result.brief())
+        finally:
+            os.close(held)
+        equal(run(user, "true").reason, "exited")
+
+
 @for_people("a directory whose box lives is not taken for one that was left", alone=True)
 def kept(user):
     mark = f"{os.getpid()}{int(user)}9"
