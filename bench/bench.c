@@ -164,7 +164,7 @@ static void clean_up(void)
 }
 
 /* The command is run from a copy, as one that is installed: what a linker has just written lies in
- * the page cache in pieces, and takes a tenth longer to start. */
+ * the page cache in pieces, and takes longer to start. */
 static void install(const char *name, char *path)
 {
         _Alignas(4096) static char piece[1024 * 1024];

@@ -19,9 +19,6 @@
 
 #include "bench.h"
 
-/* Refilling, and what the kernel clears up after an answer, is done by then. Throughput has them
- * on the bill; here they would be on the next contestant's. */
-
 #define IN_FLIGHT 8
 #define BATCH 400
 

@@ -2,14 +2,14 @@
 #include "box/scratch.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
+
+#include "policy/host.h"
 
 #define BASE "/tmp/callbox-"
 #define BASES_MAX 16
@@ -21,17 +21,9 @@
  * in /tmp. */
 static unsigned long caller(void)
 {
-        _cleanup_free_ char *map = NULL;
-        unsigned long id = geteuid(), inside, outside, count;
-        int n;
+        unsigned long id = geteuid(), outside;
 
-        if (file_read(AT_FDCWD, "/proc/self/uid_map", 64 * KIB, &map, NULL) < 0)
-                return id;
-        for (const char *at = map; sscanf(at, "%lu %lu %lu%n", &inside, &outside, &count, &n) == 3;
-             at += n)
-                if (id >= inside && id - inside < count)
-                        return outside + (id - inside);
-        return id;
+        return host_maps_id(id, &outside) ? outside : id;
 }
 
 static void base_path(unsigned long id, unsigned number, char *path, size_t room)

@@ -16,6 +16,9 @@
 
 #include "box/child.h"
 
+/* Remove what was left. */
+void scratch_sweep(void);
+
 /* Choose the place of a box's directory. */
 int scratch_name(char *ret, size_t room);
 
@@ -24,8 +27,5 @@ int scratch_make(struct child *child);
 
 /* Remove it with all that is in it. */
 void scratch_remove(struct child *child);
-
-/* Remove what was left. */
-void scratch_sweep(void);
 
 #endif

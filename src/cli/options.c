@@ -415,11 +415,9 @@ static int unprotect(json_t *names, const char *name, cbx_error *error)
 
         for (size_t i = before; i-- > 0;) {
                 const char *text = json_string_value(json_array_get(names, i));
-                size_t anywhere = strlen(POLICY_ANYWHERE);
 
-                if (text && strncmp(text, POLICY_ANYWHERE, anywhere) == 0 &&
-                    strncmp(name, POLICY_ANYWHERE, anywhere) != 0)
-                        text += anywhere;
+                if (text && policy_anywhere(text) && !policy_anywhere(name))
+                        text = policy_anywhere(text);
                 if (text && strncmp(text, name, length) == 0 && strchr("/", text[length]))
                         json_array_remove(names, i);
         }

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/syscall.h>
@@ -113,4 +114,21 @@ bool host_lets_take(void)
 {
         /* Asked for nobody's descriptor: refused as such, or not even that. */
         return syscall(SYS_pidfd_getfd, -1, 0, 0) == 0 || errno == EBADF;
+}
+
+bool host_maps_id(unsigned long id, unsigned long *ret_outside)
+{
+        _cleanup_free_ char *map = NULL;
+        unsigned long inside, outside, count;
+        int n;
+
+        if (file_read(AT_FDCWD, "/proc/self/uid_map", 64 * KIB, &map, NULL) < 0)
+                return false;
+        for (const char *at = map; sscanf(at, "%lu %lu %lu%n", &inside, &outside, &count, &n) == 3;
+             at += n)
+                if (id >= inside && id - inside < count) {
+                        *ret_outside = outside + (id - inside);
+                        return true;
+                }
+        return false;
 }

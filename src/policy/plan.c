@@ -273,28 +273,6 @@ bool plan_is_current(const struct plan *plan)
 
 /* ---- Identity and limits ---- */
 
-/* Is `id` mapped in the user namespace that callbox itself runs in? */
-static bool id_is_mapped(const char *map, uint32_t id)
-{
-        _cleanup_free_ char *text = NULL;
-        size_t length;
-        char *line;
-
-        if (file_read(AT_FDCWD, map, 64 * KIB, &text, &length) < 0)
-                return false;
-        line = text;
-        while (line && *line) {
-                unsigned long inside, outside, count;
-
-                if (sscanf(line, "%lu %lu %lu", &inside, &outside, &count) == 3 && id >= inside &&
-                    id - inside < count)
-                        return true;
-                line = strchr(line, '\n');
-                line = line ? line + 1 : NULL;
-        }
-        return false;
-}
-
 bool plan_is_caged(const cbx_policy *policy)
 {
         return policy->box == POLICY_BOX_LANDLOCK ||
@@ -317,13 +295,14 @@ static void set_identity(struct plan *plan)
         const uint32_t ids = 1U << CAP_SETUID | 1U << CAP_SETGID;
         const uint32_t wanted =
                 plan->caged ? ids | 1U << CAP_KILL | 1U << CAP_CHOWN : ids | 1U << CAP_SYS_ADMIN;
+        unsigned long outside;
 
         plan->host_uid = geteuid();
         plan->host_gid = getegid();
         if (geteuid() != 0 || syscall(SYS_capget, &header, data) < 0 ||
             (data[0].effective & wanted) != wanted)
                 return;
-        if (!id_is_mapped("/proc/self/uid_map", PLAN_HOST_ID))
+        if (!host_maps_id(PLAN_HOST_ID, &outside))
                 return;
         plan->privileged = true;
         plan->host_uid = PLAN_HOST_ID;

@@ -233,7 +233,7 @@ static int protect_name(struct plan *plan, const struct plan_step *workspace, co
 
 bool plan_guards_anywhere(const struct plan_guard *guard)
 {
-        return strncmp(guard->name, POLICY_ANYWHERE, strlen(POLICY_ANYWHERE)) == 0;
+        return policy_anywhere(guard->name) != NULL;
 }
 
 /* Whatever the case: on a file system that ignores it, another spelling is the same name. */
@@ -245,7 +245,7 @@ bool plan_is_guarded(const struct plan_guard *guard, const char *path)
         if (plan_guards_anywhere(guard)) {
                 n = strlen(guard->path) - strlen(guard->name);
                 return last && strncasecmp(guard->path, path, n) == 0 &&
-                       strcasecmp(last + 1, guard->name + strlen(POLICY_ANYWHERE)) == 0;
+                       strcasecmp(last + 1, policy_anywhere(guard->name)) == 0;
         }
         return strncasecmp(guard->path, path, n) == 0 && strchr("/", guard->path[n]) &&
                strchr("/", path[n]);
@@ -268,8 +268,7 @@ int plan_add_guard(struct plan *plan, const char *place, const char *name)
 static int protect_tree(struct plan *plan, const struct plan_step *workspace, cbx_error *error)
 {
         for (char **name = plan->policy->protect; name && *name; name++) {
-                bool anywhere = plan_guards_anywhere(&(struct plan_guard){ .name = *name });
-                int r = anywhere ? 0 : protect_name(plan, workspace, *name);
+                int r = policy_anywhere(*name) ? 0 : protect_name(plan, workspace, *name);
 
                 if (r == 0)
                         r = plan_add_guard(plan, workspace->target, *name);

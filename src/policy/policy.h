@@ -120,6 +120,9 @@ const char *policy_box_path_refusal(const char *path);
 #define POLICY_ANYWHERE "**/"                      /* before a protected name: at every depth */
 extern const char *const policy_protect_default[]; /* NULL-terminated */
 
+/* What follows POLICY_ANYWHERE in a protected name that begins with it; else NULL. */
+const char *policy_anywhere(const char *name);
+
 /* Is it a letter or underscore, followed by letters, digits and underscores? */
 bool policy_variable_is_name(const char *name);
 

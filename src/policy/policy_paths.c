@@ -304,8 +304,7 @@ static int read_protect_name(json_t *value, const struct json_place *at, cbx_err
                 return json_refuse(at, error,
                                    "\"%.128s\" has \"..\" in it; it must stay in the workspace",
                                    name);
-        if (strncmp(name, POLICY_ANYWHERE, strlen(POLICY_ANYWHERE)) == 0 &&
-            strcspn(name + strlen(POLICY_ANYWHERE), "/") != strlen(name) - strlen(POLICY_ANYWHERE))
+        if (policy_anywhere(name) && strchr(policy_anywhere(name), '/'))
                 return json_refuse(at, error,
                                    "\"%.128s\" is not one name; only one can be protected at every "
                                    "depth",

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The words of a policy: names of enum values, and the names that are protected by default. */
+#include <string.h>
+
 #include "policy/policy_parts.h"
 
 static const char *const boxes[] = {
@@ -143,3 +145,10 @@ const char *const policy_protect_default[] = {
         ".local/share/systemd",
         NULL,
 };
+
+const char *policy_anywhere(const char *name)
+{
+        size_t n = strlen(POLICY_ANYWHERE);
+
+        return strncmp(name, POLICY_ANYWHERE, n) == 0 ? name + n : NULL;
+}
