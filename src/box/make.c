@@ -227,13 +227,15 @@ int box_make(const struct plan *plan, const struct box_ends *ends, pid_t *ret_pi
 /* ---- The mould ---- */
 
 /* Of all the capabilities that come with a user namespace, keep the one that is needed: others open
- * files that are closed to their owner. */
-static int keep_administration(void)
+ * files that are closed to their owner. Another one to hand on id 0, as the kernel asks since 5.12.
+ */
+static int keep_administration(const struct plan *plan)
 {
         struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
         struct __user_cap_data_struct sets[2] = { 0 };
 
-        sets[0].effective = sets[0].permitted = 1U << CAP_SYS_ADMIN;
+        sets[0].effective = 1U << CAP_SYS_ADMIN | (plan->host_uid == 0 ? 1U << CAP_SETFCAP : 0U);
+        sets[0].permitted = sets[0].effective;
         return syscall(SYS_capset, &header, sets) < 0 ? -errno : 0;
 }
 
@@ -253,7 +255,7 @@ static int enter_namespaces(const struct plan *plan, cbx_error *error)
         r = mapping_write(-1, getpid(), true, plan->host_uid, plan->host_uid, plan->host_gid,
                           plan->host_gid);
         if (r == 0)
-                r = keep_administration();
+                r = keep_administration(plan);
         return r < 0 ? maps_refused(r, error) : 0;
 }
 

@@ -82,7 +82,7 @@ static int mask_all(struct child *child, const struct place *file, const struct 
                 r = mask(child, masked_files[i], file);
         for (size_t i = 0; r == 0 && i < ARRAY_SIZE(masked_directories); i++)
                 r = mask(child, masked_directories[i], directory);
-        if (child->plan->host_uid == 0)
+        if (child->plan->host_root)
                 for (size_t i = 0; r == 0 && i < ARRAY_SIZE(masked_from_root); i++)
                         r = mask(child, masked_from_root[i], file);
         return r;
@@ -126,7 +126,7 @@ int box_new_proc(struct child *child)
         /* A process that is closed to others belongs to the host's root in /proc. Where that is the
          * box's own id as well, init would be open to its program: so it is not shown. A kernel
          * before 5.8 does not know the option. */
-        if (fs >= 0 && child->plan->host_uid == 0)
+        if (fs >= 0 && child->plan->host_root)
                 (void)syscall(SYS_fsconfig, fs, FSCONFIG_SET_STRING, "hidepid", "ptraceable", 0);
         if (fs < 0 || syscall(SYS_fsconfig, fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
                 return step_failed(child, "make a /proc", NULL, errno);

@@ -26,6 +26,10 @@ int host_explain_reading(int scope, const char *where, const char *what, cbx_err
  * of container engines does not. */
 bool host_lets_take(void);
 
+/* Is this process the host's root, whatever the id is called here? A user namespace can give that
+ * one any name. */
+bool host_is_root(void);
+
 /* Is a user id mapped in the user namespace that callbox itself runs in, and to which outside? */
 bool host_maps_id(unsigned long id, unsigned long *ret_outside);
 

@@ -299,12 +299,14 @@ static void set_identity(struct plan *plan)
 
         plan->host_uid = geteuid();
         plan->host_gid = getegid();
+        plan->host_root = host_is_root();
         if (geteuid() != 0 || syscall(SYS_capget, &header, data) < 0 ||
             (data[0].effective & wanted) != wanted)
                 return;
         if (!host_maps_id(PLAN_HOST_ID, &outside))
                 return;
         plan->privileged = true;
+        plan->host_root = false;
         plan->host_uid = PLAN_HOST_ID;
         plan->host_gid = PLAN_HOST_ID;
 }
@@ -364,7 +366,7 @@ static bool leaves_no_trace(const struct plan *plan)
         const cbx_policy *policy = plan->policy;
 
         if (plan->caged || policy->network != POLICY_NETWORK_NONE || plan->explain ||
-            plan->host_uid == 0 || (policy->syscalls_allow && policy->syscalls_allow[0]))
+            plan->host_root || (policy->syscalls_allow && policy->syscalls_allow[0]))
                 return false;
         /* A socket that is bound in a tree which others see is seen by init in guarded boxes. */
         for (size_t i = 0; plan->n_guards == 0 && i < plan->n_steps; i++)
@@ -437,7 +439,9 @@ int plan_compile(cbx_policy *policy, const struct plan_options *options, cbx_err
                       (plan->explain ? SYSCALLS_EXPLAIN : 0U) | (plan->lends ? SYSCALLS_LENT : 0U);
         r = syscalls_compile(policy, plan->calls, error, &plan->filter, &plan->filter_length,
                              &plan->filter_own);
-        if (r == 0 && options->zygote && !plan->caged) /* a zygote makes namespaces */
+        /* A zygote makes namespaces, and may mount a /proc of its own there. In that the host's root
+         * changes settings of the kernel by his id alone, without any capability. */
+        if (r == 0 && options->zygote && !plan->caged && !plan->host_root)
                 r = syscalls_compile(policy, SYSCALLS_ZYGOTE, error, &plan->zygote_filter,
                                      &plan->zygote_filter_length, &plan->zygote_filter_own);
         if (r < 0)

@@ -97,6 +97,7 @@ struct plan {
         bool privileged; /* made by root: trees are handed in, ids are mapped */
         uid_t host_uid;  /* who the box is on the host */
         gid_t host_gid;
+        bool host_root; /* which is the host's root, to whom the kernel gives more by the id alone */
         bool explain;
         bool tty; /* calls may have a terminal */
         struct plan_step *steps;

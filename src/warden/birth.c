@@ -23,7 +23,7 @@ static int make_box(struct birth *birth, const struct wire_message *order, struc
         ends.cgroup = order->fds[0];
         ends.mould = birth->mould;
         ends.unhurried = true;
-        ends.zygote = order->length > 0 && !birth->plan->caged;
+        ends.zygote = order->length > 0 && birth->plan->zygote_filter;
         r = box_open(box, birth->plan, page, &ends, error);
         if (r == 0) {
                 if (birth->lender)

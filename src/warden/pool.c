@@ -156,7 +156,7 @@ static bool is_forking(const struct pool *pool)
 {
         return pool->wanted.program.forks && pool->failures < FAILURES_MAX &&
                !may_trace(pool->policy) &&
-               !(pool->plan && (pool->plan->plan.remote || pool->plan->plan.caged));
+               !(pool->plan && (pool->plan->plan.remote || pool->plan->forks_length == 0));
 }
 
 int pool_ask_for_zygote(struct pool *pool)
