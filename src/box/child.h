@@ -64,6 +64,7 @@ struct child {
         _Atomic bool *used;           /* set when something may be left in its lent net namespace */
         bool zygote;                  /* its program is one from which boxes will be forked */
         bool forked;                  /* this box is: its program runs already (fork.h) */
+        pid_t holder;                 /* of main's memory (holder.c); below 0: it ends; 0: none */
         uint64_t mask;                /* signals that a forked program had blocked */
         bool spread;                  /* worth moving main to another processor */
         unsigned long processors[16]; /* that the warden may use */

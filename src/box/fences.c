@@ -29,6 +29,7 @@ static const char *const fence_names[FENCE_MAX_] = {
         [FENCE_DEADLINE] = "deadline",
         [FENCE_CGROUP] = "cgroup",
         [FENCE_MOULD] = "mould",
+        [FENCE_HOLDER] = "holder",
 };
 
 int box_fence_leave_out(const char *names)

@@ -30,6 +30,7 @@ enum fence {
         FENCE_DEADLINE,
         FENCE_CGROUP,
         FENCE_MOULD,
+        FENCE_HOLDER,
         FENCE_MAX_,
 };
 

@@ -66,6 +66,10 @@ static void enter(struct child *child, pid_t zygote)
 
         signal_default(SIGCHLD);
         r = box_await_place(child, &child->page->init_placed);
+        /* The zygote's directory may be one that boxes have in common, below what each has of its
+         * own. */
+        if (r == 0 && chdir("/") < 0)
+                r = step_failed(child, "leave the zygote's directory", NULL, errno);
         if (r == 0)
                 r = box_enter_view(child);
         if (r == 0)

@@ -5,19 +5,24 @@
  * its end is a matter of microseconds, and what it used is given back when the call has been
  * answered and the box ends.
  *
- * What runs in main can write to the holder's stack. So the holder has no descriptor, and may make
- * no system call but to wait: whatever it is made to do, nobody notices.
+ * What runs in main can write to the holder's stack and code. So the holder must never run again:
+ * before the program goes on, init stops it as a tracer does, which no signal of anybody's ends but
+ * a deadly one. Should it run all the same, it has no descriptor, stands in the root, and may make
+ * no system call but to wait. Where nobody may be stopped that way, main does without.
  */
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/futex.h>
 #include <linux/kcmp.h>
+#include <linux/ptrace.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include "box/init.h"
 
@@ -57,12 +62,39 @@ int box_start_holder(struct child *child)
 {
         static _Alignas(16) char stack[4096];
         static _Atomic uint32_t word;
-        pid_t pid = clone(hold, stack + sizeof(stack), CLONE_VM | CLONE_PARENT | SIGCHLD, &word);
-        int r = pid < 0 ? 0 : box_await_word(child, &word);
+        pid_t pid;
+        int r;
 
+        /* Of a program that was forked this would be so later, and init has to reach the holder. */
+        if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
+                return step_failed(child, "be open to init", NULL, errno);
+        pid = clone(hold, stack + sizeof(stack), CLONE_VM | CLONE_PARENT | SIGCHLD, &word);
+        r = pid < 0 ? 0 : box_await_word(child, &word);
         if (r == 0 && atomic_load(&word) == HOLDING)
                 child->page->holder = pid;
         return r;
+}
+
+static bool stop(pid_t pid)
+{
+        int status;
+
+        return syscall(SYS_ptrace, PTRACE_SEIZE, pid, 0UL, PTRACE_O_EXITKILL) == 0 &&
+               syscall(SYS_ptrace, PTRACE_INTERRUPT, pid, 0UL, 0UL) == 0 &&
+               syscall(SYS_wait4, pid, &status, __WALL, NULL) == pid && WIFSTOPPED(status);
+}
+
+void holder_stop(struct child *child)
+{
+        pid_t pid = child->page->holder;
+
+        if (pid <= 0)
+                return;
+        child->holder = pid;
+        if (box_fence(FENCE_HOLDER) && !stop(pid)) {
+                kill(pid, SIGKILL);
+                child->holder = -pid;
+        }
 }
 
 bool holder_is_alone(const struct child *child)
@@ -71,36 +103,33 @@ bool holder_is_alone(const struct child *child)
         char found[64], expected[64];
         ssize_t n;
 
-        if (child->page->holder <= 0)
+        if (child->holder <= 0)
                 return false;
         /* In this list nobody is missing: only init takes anyone from it, and who comes to it later
          * has had a parent in it. */
         fd = openat(child->proc, "1/task/1/children", O_RDONLY | O_CLOEXEC);
         n = fd < 0 ? -1 : read(fd, found, sizeof(found));
-        text_copy(text_number(expected, (uint64_t)child->page->holder), 2, " ");
+        text_copy(text_number(expected, (uint64_t)child->holder), 2, " ");
         return n > 0 && (size_t)n == strlen(expected) && memcmp(found, expected, (size_t)n) == 0;
 }
 
 void holder_look(struct child *child)
 {
-        pid_t pid = child->page->holder;
-        long order = pid > 0 ? syscall(SYS_kcmp, pid, child->main, KCMP_VM, 0UL, 0UL) : 0;
-
-        /* Before the call has begun, the kernel lets nobody ask. */
-        if (order == 0 || (order < 0 && atomic_load(&child->page->started) == 0))
-                return;
         /* Main is about to end, or has executed something else: what it had is not needed. */
-        kill(pid, SIGKILL);
-        child->page->holder = -pid;
+        if (child->holder > 0 &&
+            syscall(SYS_kcmp, child->holder, child->main, KCMP_VM, 0UL, 0UL) != 0) {
+                kill(child->holder, SIGKILL);
+                child->holder = -child->holder;
+        }
 }
 
 bool holder_is(const struct child *child, pid_t pid)
 {
-        return pid == child->page->holder || pid == -child->page->holder;
+        return pid == child->holder || pid == -child->holder;
 }
 
 void holder_reaped(struct child *child, pid_t pid)
 {
         if (holder_is(child, pid))
-                child->page->holder = 0;
+                child->holder = 0;
 }

@@ -263,6 +263,7 @@ static int release_main(struct child *child)
                 return step_failed(child, "take the notifier from the main process", NULL, EPIPE);
         if (notifies && child->notifier < 0) /* dropped on the way, for want of room */
                 return step_failed(child, "take the notifier from the main process", NULL, EMFILE);
+        holder_stop(child);
         r = descriptor_send(child->pair[0], 'd', &ruleset, ruleset >= 0);
         return r < 0 ? step_failed(child, "release the main process", NULL, -r) : 0;
 }

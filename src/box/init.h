@@ -21,6 +21,7 @@ enum box_verdict watch_tree(struct child *child, uint64_t now, uint64_t *ret_nex
 /* Who has main's memory too (holder.c): is it the only other process of the box? What it has is
  * counted with main, so a look begins with letting it go where main has another memory by now; then
  * it is on its way out, and still not to be counted. */
+void holder_stop(struct child *child); /* before the program goes on */
 bool holder_is_alone(const struct child *child);
 void holder_look(struct child *child);
 bool holder_is(const struct child *child, pid_t pid);

@@ -69,7 +69,7 @@ struct box_page {
         struct box_failure failure;
         bool exec_failed; /* everything was set up, but the program cannot be executed */
         _Atomic uint32_t init_placed, main_placed, ids_written; /* futexes */
-        pid_t holder;             /* of main's memory (holder.c); below 0: it ends; 0: none */
+        pid_t holder;             /* of main's memory (holder.c); 0: none */
         _Atomic uint64_t started; /* when the program was executed, 0 before; CLOCK_MONOTONIC */
         uint64_t ended;
         int status; /* of main, as from wait(2) */
