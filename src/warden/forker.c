@@ -11,23 +11,31 @@
 #include "box/fork.h"
 #include "warden/zygote.h"
 
+/* Is one of the two letters' flags in a line of /proc/PID/smaps? */
+static bool has_flag(const char *line, const char *flag)
+{
+        return memmem(line, strcspn(line, "\n"), flag, strlen(flag)) != NULL;
+}
+
 /* Memory that stays shared over a fork would be a way from one call to another, and to the zygote.
- * Is there none that can be written to? */
+ * Is there none that can be written to, or made so? That is in what the kernel notes of each piece,
+ * not in how it may be used just now. Where it notes nothing, nothing is known. */
 static int check_memory(void)
 {
         _cleanup_free_ char *maps = NULL;
-        size_t length;
-        int r = file_read(AT_FDCWD, "/proc/self/maps", 16 * MIB, &maps, &length);
+        size_t length, pieces = 0, noted = 0;
+        int r = file_read(AT_FDCWD, "/proc/self/smaps", 64 * MIB, &maps, &length);
 
-        for (char *line = r < 0 ? NULL : maps; line && *line; line = strchr(line, '\n')) {
-                const char *access = strchr(++line, ' ');
-
-                if (!access)
-                        break;
-                if (access[2] == 'w' && access[4] == 's')
+        for (const char *line = r < 0 ? NULL : maps; line; line = strchr(line, '\n')) {
+                line += *line == '\n';
+                pieces += strncmp(line, "Size:", strlen("Size:")) == 0;
+                if (strncmp(line, "VmFlags:", strlen("VmFlags:")) != 0)
+                        continue;
+                noted++;
+                if (has_flag(line, " sh") && has_flag(line, " mw"))
                         return -EBUSY;
         }
-        return r;
+        return r == 0 && (noted == 0 || noted != pieces) ? -EBUSY : r;
 }
 
 int forker_open(int socket, struct forker *ret)
