@@ -2,9 +2,11 @@
 /* The warden's side of a box that a zygote has forked (fork.h): what comes from there is a
  * stranger's word. */
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include "box/child.h"
 
@@ -49,29 +51,71 @@ int box_adopt(struct box *box, int pidfd)
         return 0;
 }
 
-/* Whatever it was told, a report can be made of it. */
-static void make_sense(struct box_page *page)
-{
-        uint64_t now = time_now();
+#define TIMES_MAX (1ULL << 53) /* that something happened; and what JSON can tell exactly */
+#define CPU_MAX (1ULL << 60)   /* nanoseconds: 36 years */
+#define MEMORY_MAX (1ULL << 50)
+#define PROCESSES_MAX (1ULL << 22) /* PID_MAX_LIMIT of the kernel */
+#define ERRNO_MAX 4095
+#define ABI_MAX 999
 
-        page->failure.step[sizeof(page->failure.step) - 1] = '\0';
-        page->failure.detail[sizeof(page->failure.detail) - 1] = '\0';
-        if (page->failure.error <= 0 || page->failure.error >= 4096)
-                page->failure.error = EPROTO;
-        page->exec_failed = false;
-        if (page->verdict > BOX_DENIED)
-                page->verdict = BOX_OK;
-        page->ended = MIN(page->ended, now);
-        if (atomic_load(&page->started) > now)
-                atomic_store(&page->started, now);
-        page->usage.ru_utime.tv_sec = MAX(page->usage.ru_utime.tv_sec, 0);
-        page->usage.ru_stime.tv_sec = MAX(page->usage.ru_stime.tv_sec, 0);
-        page->usage.ru_maxrss = MAX(page->usage.ru_maxrss, 0);
-        for (uint32_t i = 0; i < page->n_traces; i++)
-                page->traces[i].text[BOX_TRACE_TEXT - 1] = '\0';
+static bool is_text(const char *text, size_t room)
+{
+        return memchr(text, '\0', room) != NULL;
 }
 
-struct box_page *box_copy_page(const struct box *box)
+static bool is_errno(int number)
+{
+        return number >= 0 && number <= ERRNO_MAX;
+}
+
+static bool is_time(const struct timeval *time)
+{
+        return time->tv_sec >= 0 && (uint64_t)time->tv_sec < CPU_MAX / NSEC_PER_SEC &&
+               time->tv_usec >= 0 && time->tv_usec < 1000 * 1000;
+}
+
+/* Has the program exited, or did a signal end it that there is? */
+static bool is_end(int status)
+{
+        return (status & ~0xffff) == 0 &&
+               (WIFEXITED(status) || (WIFSIGNALED(status) && WTERMSIG(status) < NSIG));
+}
+
+static bool are_refusals(const struct box_page *page)
+{
+        bool good = page->n_denials <= BOX_DENIALS_MAX && page->denials_lost <= TIMES_MAX &&
+                    page->traces_lost <= TIMES_MAX;
+
+        for (uint32_t i = 0; good && i < page->n_denials; i++)
+                good = is_errno(page->denials[i].error) && page->denials[i].count <= TIMES_MAX;
+        for (uint32_t i = 0; good && i < atomic_load(&page->n_traces); i++) {
+                const struct box_trace *trace = &page->traces[i];
+
+                good = (unsigned)trace->kind <= BOX_TRACE_PROTECTED && is_errno(trace->error) &&
+                       trace->count <= TIMES_MAX && trace->text[0] &&
+                       is_text(trace->text, sizeof(trace->text));
+        }
+        return good;
+}
+
+/* Is this something that an init of ours could have written? */
+static bool makes_sense(const struct box_page *page)
+{
+        uint64_t now = time_now(), started = atomic_load(&page->started);
+        const struct box_failure *failure = &page->failure;
+
+        return is_text(failure->step, sizeof(failure->step)) &&
+               is_text(failure->detail, sizeof(failure->detail)) && is_errno(failure->error) &&
+               (!failure->step[0] || failure->error > 0) && !page->exec_failed &&
+               (unsigned)page->verdict <= BOX_DENIED && is_end(page->status) && started <= now &&
+               page->ended <= now && is_time(&page->usage.ru_utime) &&
+               is_time(&page->usage.ru_stime) && page->usage.ru_maxrss >= 0 &&
+               (uint64_t)page->usage.ru_maxrss <= MEMORY_MAX / KIB && page->cpu <= CPU_MAX &&
+               page->memory_peak <= MEMORY_MAX && page->processes_peak <= PROCESSES_MAX &&
+               page->landlock_abi >= 0 && page->landlock_abi <= ABI_MAX && are_refusals(page);
+}
+
+struct box_page *box_copy_page(const struct box *box, bool *ret_sense)
 {
         size_t after = offsetof(struct box_page, n_traces);
         uint32_t n = MIN(atomic_load(&box->page->n_traces), BOX_TRACES_MAX);
@@ -83,6 +127,8 @@ struct box_page *box_copy_page(const struct box *box)
         memcpy((char *)page + after, (const char *)box->page + after,
                offsetof(struct box_page, spec) - after);
         atomic_store(&page->n_traces, n);
-        make_sense(page);
+        *ret_sense = makes_sense(page);
+        if (!*ret_sense)
+                memset(page, 0, offsetof(struct box_page, spec));
         return page;
 }

@@ -108,9 +108,9 @@ int box_check_forked(int pidfd, int zygote);
 int box_adopt(struct box *box, int pidfd);
 
 /* A copy of what the page says, to be freed; without what the warden has written itself. Of a box
- * that was forked from a zygote, nobody can tell who else writes to it. NULL: there is no memory.
- */
-struct box_page *box_copy_page(const struct box *box);
+ * that was forked from a zygote, nobody can tell who else writes to it: all of it is within bounds,
+ * or none of it is there, as it makes no sense. NULL: there is no memory. */
+struct box_page *box_copy_page(const struct box *box, bool *ret_sense);
 
 /* Both in one, for a box that lives with this process. Its messages come on box->control. */
 int box_prepare(const struct plan *plan, int cgroup_fd, struct box *box, cbx_error *error);

@@ -238,6 +238,19 @@ static void report_loss(cbx_call *call, int code)
                                    "new warden where there is none");
 }
 
+/* There is a report, which cannot be made sense of, or not here. */
+static void report_unreadable(cbx_call *call, int code)
+{
+        report_loss(call, code);
+        error_set(&call->report.error, code, "report", "the report of the call cannot be read: %s",
+                  code == -EPROTO ? "it makes no sense" : strerror(-code));
+        if (code == -EMFILE)
+                error_hint(&call->report.error, "this process has no descriptors left: close some, "
+                                                "or raise its limit (ulimit -n)");
+        else if (code == -EPROTO)
+                error_hint(&call->report.error, "the warden may be of another version");
+}
+
 /* The event that a message is, if it is one. */
 static int event_of(enum wire_type type)
 {
@@ -275,11 +288,11 @@ static int hear(cbx_call *call, bool wait)
                 /* A warden that could not even read the call does not know it. */
                 if (r == 0 && !call->report.id && call->id)
                         call->report.id = strdup(call->id);
+                if (r < 0)
+                        report_unreadable(call, r);
         } else {
-                r = r < 0 ? r : -EPIPE;
+                report_loss(call, r < 0 ? r : -EPIPE);
         }
-        if (r < 0)
-                report_loss(call, r);
         call->ended = true;
         return 1;
 }

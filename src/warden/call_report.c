@@ -34,7 +34,8 @@ static void judge_failure(struct report *report, const struct box_page *page)
 }
 
 /* The reason comes from what the warden and init saw, never from an exit code. */
-static void judge(struct call *call, const struct box_page *page, const struct cgroup_usage *usage)
+static void judge(struct call *call, const struct box_page *page, bool sense,
+                  const struct cgroup_usage *usage)
 {
         static const enum reason verdicts[] = { [BOX_MEMORY] = REASON_MEMORY,
                                                 [BOX_CPU] = REASON_CPU,
@@ -46,6 +47,12 @@ static void judge(struct call *call, const struct box_page *page, const struct c
         if (call->gave_in || (call->forced && call->forced_reason != REASON_SETUP &&
                               call->forced_reason != REASON_MAX_ && page->ended == 0)) {
                 report->reason = call->forced_reason;
+        } else if (!sense) {
+                report->reason = REASON_INTERNAL;
+                error_set(&report->error, -EPROTO, "init", "the box's report made no sense");
+                error_hint(&report->error, "what the program had loaded before the call may have "
+                                           "changed it: see what its modules do when they are "
+                                           "loaded");
         } else if (page->failure.step[0]) {
                 judge_failure(report, page);
         } else if (call->forced && call->forced_reason == REASON_SETUP) {
@@ -80,9 +87,10 @@ void call_write_report(struct call *call)
         struct box_page *page = call->box.box.page;
         struct cgroup_usage usage;
         uint64_t started;
+        bool sense = true;
 
         if (call->box.zygote) {
-                copy = page = box_copy_page(&call->box.box);
+                copy = page = box_copy_page(&call->box.box, &sense);
                 if (!page) {
                         report->reason = REASON_INTERNAL;
                         error_oom(&report->error);
@@ -91,13 +99,15 @@ void call_write_report(struct call *call)
         }
         started = atomic_load(&page->started);
         cgroup_read(&call->box.cgroup, &usage);
-        judge(call, page, &usage);
+        judge(call, page, sense, &usage);
+        if (copy && !call->forced)
+                zygote_judge(call->box.zygote, sense, started);
         if (page->ended == 0 && started) /* killed before it could say so itself */
                 page->ended = time_now();
         report->setup_time = started > call->begun ? started - call->begun : 0;
         if (!call->spec->tty)
                 report->bytes_in = call->input.total;
-        if (report_take_page(report, call->plan, page) < 0)
+        if (report_take_page(report, call->plan, page, !copy) < 0)
                 report_warn(report, "out of memory while the report was written");
         if (call->box.running && started && started < call->begun) /* it waited for this call */
                 report->run_time = page->ended > call->begun ? page->ended - call->begun : 0;
@@ -109,7 +119,7 @@ void call_write_report(struct call *call)
         }
         report->policy = cbx_policy_ref((cbx_policy *)call->plan->policy);
         report->caged = call->plan->caged;
-        report->landlock_abi = page->landlock_abi;
+        report->landlock_abi = MIN(page->landlock_abi, call->plan->landlock_abi);
         report->cgroup = cgroup_means(&call->box.cgroup);
         for (size_t i = 0; i < call->plan->n_warnings; i++)
                 report_warn(report, "%s", call->plan->warnings[i]);

@@ -26,6 +26,7 @@ struct denial {
 
 struct denials {
         const struct plan *plan;
+        bool looked; /* for on the host; else all of it is taken to be there */
         struct denial list[BOX_DENIALS_MAX + BOX_TRACES_MAX];
         size_t n;
 };
@@ -183,11 +184,12 @@ static void add_syscall(struct denials *denials, const struct box_denial *found)
 /* ---- Paths ---- */
 
 /* Only what the host really has is worth a word: programs look for many files in vain. */
-static bool on_host(const char *path)
+static bool on_host(const struct denials *denials, const char *path)
 {
         struct stat st;
 
-        return fstatat(AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) == 0;
+        return !denials->looked ||
+               fstatat(AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) == 0;
 }
 
 /* The directory of a path, or the host of an address: with what stands before the name or port. */
@@ -206,18 +208,19 @@ static void directory_of(const char *path, char *room, size_t size)
 }
 
 /* Returns false where there is nothing to say. */
-static bool explain_path(struct denial *denial, const struct box_trace *trace)
+static bool explain_path(const struct denials *denials, struct denial *denial,
+                         const struct box_trace *trace)
 {
         bool write = trace->kind != BOX_TRACE_FILE && trace->kind != BOX_TRACE_LOST;
         char directory[BOX_TRACE_TEXT];
-        bool there = on_host(trace->text);
+        bool there = on_host(denials, trace->text);
 
         directory_of(trace->text, directory, sizeof(directory));
         if (trace->kind == BOX_TRACE_REMOVE && there) { /* a name is its directory's */
                 allow_path(denial, write, directory);
         } else if (trace->text[strlen(trace->text) - 1] ==
                    '*') { /* many that are alike (box/notify.c) */
-                if (!on_host(directory))
+                if (!on_host(denials, directory))
                         return false;
                 allow_path(denial, write, directory);
         } else if (trace->kind != BOX_TRACE_WRITE && !there) {
@@ -274,11 +277,12 @@ static void explain_full(const struct plan *plan, struct denial *denial, const c
 /* ---- Sockets ---- */
 
 /* Programs look for services in vain, as they do for files. */
-static bool is_hosts_socket(const char *path)
+static bool is_hosts_socket(const struct denials *denials, const char *path)
 {
         struct stat st;
 
-        return fstatat(AT_FDCWD, path, &st, AT_NO_AUTOMOUNT) == 0 && S_ISSOCK(st.st_mode);
+        return !denials->looked ||
+               (fstatat(AT_FDCWD, path, &st, AT_NO_AUTOMOUNT) == 0 && S_ISSOCK(st.st_mode));
 }
 
 /* By the socket itself, and not by its directory: there may be others in that. */
@@ -307,12 +311,13 @@ static const char *protected_name(const struct plan *plan, const char *path)
 
         for (size_t i = 0; i < plan->n_guards; i++) {
                 const struct plan_guard *guard = &plan->guards[i];
-                size_t length = strlen(guard->path), n = MIN(length, strlen(path));
+                size_t length = strlen(guard->path), n = strlen(path);
+                size_t lead = length - strlen(guard->name);
 
                 if (!plan_is_guarded(guard, path))
                         continue;
                 if (!plan_guards_anywhere(guard))
-                        return n < length ? path + length - strlen(guard->name) : guard->name;
+                        return n < length && n > lead ? path + lead : guard->name;
                 anywhere = guard->name;
         }
         return anywhere;
@@ -406,10 +411,10 @@ static void add_trace(struct denials *denials, const struct box_trace *trace)
                                                  "names cannot be kept one by one without "
                                                  "namespaces");
                 else
-                        told = explain_path(denial, trace);
+                        told = explain_path(denials, denial, trace);
                 break;
         case BOX_TRACE_MODE:
-                told = on_host(what);
+                told = on_host(denials, what);
                 explain_mode(denial, what);
                 break;
         case BOX_TRACE_FULL:
@@ -419,7 +424,8 @@ static void add_trace(struct denials *denials, const struct box_trace *trace)
         case BOX_TRACE_CONNECT:
         case BOX_TRACE_LOOPBACK:
                 denial->kind = "connect";
-                told = what[0] != '/' || trace->error != ENOENT || is_hosts_socket(what);
+                told = what[0] != '/' || trace->error != ENOENT ||
+                       is_hosts_socket(denials, what);
                 explain_socket(denial, what, trace->kind == BOX_TRACE_LOOPBACK);
                 break;
         case BOX_TRACE_BIND:
@@ -531,7 +537,7 @@ static int write_one(json_t *array, const struct denial *denial)
         return json ? json_array_append_new(array, json) : -1;
 }
 
-json_t *denials_of(const struct plan *plan, const struct box_page *page)
+json_t *denials_of(const struct plan *plan, const struct box_page *page, bool looked)
 {
         uint32_t n_calls = MIN(page->n_denials, BOX_DENIALS_MAX);
         uint32_t n_traces = MIN(atomic_load(&page->n_traces), BOX_TRACES_MAX);
@@ -545,6 +551,7 @@ json_t *denials_of(const struct plan *plan, const struct box_page *page)
         if (!denials)
                 return NULL;
         denials->plan = plan;
+        denials->looked = looked;
         for (uint32_t i = 0; i < n_calls; i++)
                 add_syscall(denials, &page->denials[i]);
         for (uint32_t i = 0; i < n_traces; i++)

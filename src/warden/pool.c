@@ -13,7 +13,6 @@
 #define STARTING_MAX 8 /* who wait for a box; others wait their turn */
 #define REFILL_AFTER (2 * NSEC_PER_MSEC)
 #define IDLE_MAX 30    /* looks without a call until the maker may go */
-#define FAILURES_MAX 3 /* of zygotes in a row; then this maker does without */
 
 /* ---- The maker ---- */
 
@@ -154,7 +153,7 @@ static bool may_trace(const cbx_policy *policy)
 /* Are boxes forked for all but those who need one in which nothing has been started? */
 static bool is_forking(const struct pool *pool)
 {
-        return pool->wanted.program.forks && pool->failures < FAILURES_MAX &&
+        return pool->wanted.program.forks && pool->failures < ZYGOTE_FAILURES_MAX &&
                !may_trace(pool->policy) &&
                !(pool->plan && (pool->plan->plan.remote || pool->plan->forks_length == 0));
 }
@@ -254,7 +253,7 @@ static void hand_out(struct pool_box *box, struct pool_taker *taker)
 void pool_serve(struct pool *pool)
 {
         if (is_forking(pool) && pool->n_takers > pool->n_fresh && zygote_refill(pool) < 0)
-                pool->failures = FAILURES_MAX;
+                pool->failures = ZYGOTE_FAILURES_MAX;
         pool_ask_maker(pool);
 }
 

@@ -55,7 +55,7 @@ struct pool {
         struct zygote *zygote; /* NULL: there is none */
         bool zygote_asked;     /* its box has been asked of the maker */
         bool slow;             /* it takes so long to load that calls are started without it */
-        unsigned failures;     /* one after the other: then it is done without */
+        unsigned failures;     /* of zygotes since a call has run in a box of one (zygote.h) */
         unsigned target;       /* how many to keep ready */
         unsigned taken;        /* since the last look */
         unsigned idle;         /* looks without a call */

@@ -101,6 +101,21 @@ static void out_of_patience(struct timer *timer, uint64_t now)
         pool_ask_maker(pool);
 }
 
+void zygote_judge(struct zygote *zygote, bool sense, bool ran)
+{
+        struct pool *pool = zygote->pool;
+
+        if (!pool)
+                return;
+        pool->failures = sense && ran ? 0 : pool->failures + 1;
+        if (!sense) /* nothing honest does that */
+                pool->failures = ZYGOTE_FAILURES_MAX;
+        if (pool->failures >= ZYGOTE_FAILURES_MAX) {
+                zygote_leave(pool);
+                pool_serve(pool);
+        }
+}
+
 /* ---- Boxes ---- */
 
 /* The page is shared with a stranger, who must not be able to take it away. */
@@ -198,7 +213,6 @@ static int take_box(struct zygote *zygote, struct wire_message *message)
         (void)TAKE_FD(message->fds[0]);
         zygote->refs++;
         zygote->forked = true;
-        zygote->pool->failures = 0;
         box->prepared.zygote = zygote;
         box->prepared.files = zygote->box.files;
         box->plan = maker_plan_ref(zygote->plan);
@@ -229,8 +243,7 @@ static void hear(struct watch *watch, uint32_t events)
         } else if (r == 0 && message.type == WIRE_BOX && zygote->ready) {
                 r = take_box(zygote, &message);
         } else if (r == 0 && message.type == WIRE_FORGET && zygote->forked) {
-                zygote_leave(pool);
-                pool_serve(pool);
+                r = -ESTALE; /* the next one will be as it should */
         } else {
                 r = -EPROTO;
         }

@@ -13,6 +13,7 @@
 #ifndef WARDEN_ZYGOTE_H
 #define WARDEN_ZYGOTE_H
 
+#include <stdbool.h>
 #include <sys/queue.h>
 
 enum { ZYGOTE_PAGE, ZYGOTE_CONTROL, ZYGOTE_START };
@@ -34,6 +35,11 @@ void zygote_leave(struct pool *pool);
 /* The same, if the program is not what it was started from any more. */
 struct program_files;
 void zygote_check(struct pool *pool, const struct program_files *files);
+
+/* A box of it is at its end: did it say what one of ours could, and has its call run? After so many
+ * zygotes or boxes that failed, with no call between them that ran, the maker does without. */
+#define ZYGOTE_FAILURES_MAX 3
+void zygote_judge(struct zygote *zygote, bool sense, bool ran);
 
 struct zygote *zygote_unref(struct zygote *zygote);
 
