@@ -430,6 +430,14 @@ def emptied(user):
     equal(result.reason, "exited", result.brief())
     check(wait_until(lambda: not abandoned(user), 5), "a directory is left")
     check(os.path.isdir("/usr/bin"), "a link was followed")
+    # A name that nobody could guess is used where all others are taken: it goes as well.
+    odd = pathlib.Path(f"{base(user)}-4000000000")
+    (odd / "left" / "deep").mkdir(parents=True)
+    odd.chmod(0o711)
+    for path in (odd, odd / "left", odd / "left" / "deep") if user and harness.ROOT else ():
+        os.chown(path, harness.USER_ID, harness.USER_ID)
+    equal(run(user, "true").code, 0)
+    check(wait_until(lambda: not odd.exists(), 5), "what a killed keeper has left is still there")
 
 
 @for_people("nothing is left in /tmp, whoever comes and goes at the same time")

@@ -15,6 +15,7 @@
 #define BASES_MAX 16
 #define TRIES_MAX 5000 /* of making a name in a directory that others remove or hold */
 #define NAME_BYTES 16
+#define NAMES_MAX 65536   /* in /tmp that are looked at */
 #define ROUNDS_MAX 100000 /* of removing; each takes a level away */
 
 /* The caller's id outside of its user namespace: root of one is not the host's, and both may meet
@@ -280,13 +281,30 @@ static void sweep_base(const char *path)
         (void)flock(base, LOCK_UN); /* whoever was forked meanwhile has the descriptor as well */
 }
 
+/* Also one whose name nobody could guess, so all there are. */
 void scratch_sweep(void)
 {
-        unsigned long id = caller();
-        char path[64];
+        _cleanup_fd_ int tmp = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        char room[4096], first[64], path[64];
+        size_t length;
+        unsigned seen = 0;
+        long n;
 
-        for (unsigned i = 0; i < BASES_MAX; i++) {
-                base_path(id, i, path, sizeof(path));
-                sweep_base(path);
-        }
+        base_path(caller(), 0, first, sizeof(first));
+        length = strlen(first) - strlen("/tmp/");
+        while (tmp >= 0 && seen < NAMES_MAX &&
+               (n = syscall(SYS_getdents64, tmp, room, sizeof(room))) > 0)
+                for (long at = 0; at < n; seen++) {
+                        struct entry *entry = (struct entry *)(room + at);
+                        const char *name = entry->name;
+
+                        at += entry->length;
+                        if (strncmp(name, first + strlen("/tmp/"), length) != 0 ||
+                            (name[length] && name[length] != '-') ||
+                            strlen(name) + strlen("/tmp/") >= sizeof(path))
+                                continue;
+                        text_copy(path, sizeof(path), "/tmp/");
+                        text_copy(path + strlen(path), sizeof(path) - strlen(path), name);
+                        sweep_base(path);
+                }
 }

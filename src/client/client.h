@@ -16,7 +16,7 @@
 /* A policy that the warden has been told of, and under which circumstances it holds. */
 struct client_policy {
         cbx_policy *policy; /* a reference; NULL: free */
-        uint64_t circumstances;
+        struct buffer circumstances;
         uint64_t id;
         uint64_t used;
 };

@@ -191,6 +191,12 @@ static int greet(cbx_warden *warden, cbx_error *error)
         return unpack_is_whole(&unpack) ? 0 : error_set(error, -EPROTO, "warden", "%s", text);
 }
 
+static void leave_place(struct client_policy *place)
+{
+        place->policy = cbx_policy_unref(place->policy);
+        buffer_free(&place->circumstances);
+}
+
 static void disconnect(cbx_warden *warden)
 {
         if (warden->socket >= 0) /* also where a child of this process has it */
@@ -205,7 +211,7 @@ static void disconnect(cbx_warden *warden)
         }
         pthread_mutex_unlock(&warden->line_lock);
         for (size_t i = 0; i < CLIENT_POLICIES; i++)
-                warden->policies[i].policy = cbx_policy_unref(warden->policies[i].policy);
+                leave_place(&warden->policies[i]);
 }
 
 static int reconnect(cbx_warden *warden, cbx_error *error)
@@ -285,47 +291,37 @@ int cbx_warden_pid(const cbx_warden *warden)
 
 /* ---- Policies ---- */
 
-static uint64_t hash_texts(uint64_t hash, char *const *texts)
-{
-        for (; texts && *texts; texts++)
-                hash = hash_bytes(hash, *texts, strlen(*texts) + 1);
-        return hash_bytes(hash, "\1", 1);
-}
-
-/* The warden compares what a call asks for with what it started: were two to hash alike, the call
- * would be a slower one. */
-static uint64_t hash_program(uint64_t hash, const struct wire_program *program)
-{
-        hash = hash_texts(hash, program->argv);
-        hash = hash_texts(hash, program->environment);
-        if (program->directory)
-                hash = hash_bytes(hash, program->directory, strlen(program->directory) + 1);
-        hash = hash_bytes(hash, program->result ? "r" : "p", 1);
-        return hash_bytes(hash, program->forks ? "f" : "s", 1);
-}
-
 /* What a plan depends on besides the policy: the caller's directory, the part of his environment
- * that the policy looks at, whether refusals are to be explained, and what is started ahead. */
-static uint64_t hash_circumstances(const struct wire_policy *policy)
+ * that the policy looks at, whether refusals are to be explained, and what is started ahead. The
+ * whole of it, and no hash: a program may have chosen a part. */
+static int note_circumstances(const struct wire_policy *policy, struct pack *pack)
 {
-        uint64_t hash = hash_bytes(HASH_INIT, policy->directory, strlen(policy->directory) + 1);
+        struct wire_policy rest = *policy;
 
-        for (char **variable = policy->environment; *variable; variable++)
-                hash = hash_bytes(hash, *variable, strlen(*variable) + 1);
-        hash = hash_bytes(hash, policy->explain ? "e" : "", policy->explain);
-        return policy->program.argv ? hash_program(hash, &policy->program) : hash;
+        rest.id = 0;
+        rest.text = "";
+        rest.length = 0;
+        wire_pack_policy(pack, &rest);
+        return pack->failed ? -ENOMEM : 0;
+}
+
+static bool is_known(const struct client_policy *place, const cbx_policy *policy,
+                     const struct buffer *circumstances)
+{
+        return place->policy == policy && place->circumstances.length == circumstances->length &&
+               memcmp(place->circumstances.data, circumstances->data, circumstances->length) == 0;
 }
 
 /* Its place in the table, or the one that has not been used for longest. */
 static struct client_policy *find_place(cbx_warden *warden, const cbx_policy *policy,
-                                        uint64_t circumstances)
+                                        const struct buffer *circumstances)
 {
         struct client_policy *least = &warden->policies[0];
 
         for (size_t i = 0; i < CLIENT_POLICIES; i++) {
                 struct client_policy *place = &warden->policies[i];
 
-                if (place->policy == policy && place->circumstances == circumstances)
+                if (is_known(place, policy, circumstances))
                         return place;
                 if (least->policy && (!place->policy || place->used < least->used))
                         least = place;
@@ -340,7 +336,7 @@ static int forget(cbx_warden *warden, struct client_policy *place)
         if (!place->policy)
                 return 0;
         pack_number(&pack, place->id);
-        place->policy = cbx_policy_unref(place->policy);
+        leave_place(place);
         return wire_send_packed(warden->socket, WIRE_FORGET, &pack, NULL, 0, 0);
 }
 
@@ -348,14 +344,16 @@ static int forget(cbx_warden *warden, struct client_policy *place)
 static int introduce(cbx_warden *warden, cbx_policy *policy, struct wire_policy *asked,
                      uint64_t *ret_id)
 {
-        uint64_t circumstances = hash_circumstances(asked);
-        struct client_policy *place = find_place(warden, policy, circumstances);
-        _cleanup_pack_ struct pack pack = PACK_INIT;
+        _cleanup_pack_ struct pack pack = PACK_INIT, circumstances = PACK_INIT;
         _cleanup_free_ char *text = NULL;
-        int r;
+        struct client_policy *place;
+        int r = note_circumstances(asked, &circumstances);
 
+        if (r < 0)
+                return r;
+        place = find_place(warden, policy, &circumstances.buffer);
         place->used = ++warden->serial;
-        if (place->policy == policy && place->circumstances == circumstances) {
+        if (is_known(place, policy, &circumstances.buffer)) {
                 *ret_id = place->id;
                 return 0;
         }
@@ -374,9 +372,10 @@ static int introduce(cbx_warden *warden, cbx_policy *policy, struct wire_policy 
         if (r < 0)
                 return r;
         *place = (struct client_policy){ .policy = cbx_policy_ref(policy),
-                                         .circumstances = circumstances,
+                                         .circumstances = circumstances.buffer,
                                          .id = asked->id,
                                          .used = asked->id };
+        circumstances.buffer = (struct buffer)BUFFER_INIT; /* taken */
         *ret_id = asked->id;
         return 0;
 }

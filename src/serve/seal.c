@@ -35,17 +35,31 @@ static int digest_json(const json_t *value, char ret[2 * SHA256_SIZE + 1])
         return 0;
 }
 
+static int digest_policy(const cbx_policy *policy, unsigned char ret[SHA256_SIZE])
+{
+        _cleanup_free_ char *text = NULL;
+        int r = cbx_policy_print(policy, &text, NULL);
+
+        if (r == 0)
+                sha256(text, strlen(text), ret);
+        return r;
+}
+
 /* Of the tool: one whose manifest or policies were changed since then is not what was approved. */
-static void digest_tool(const struct tool *tool, char ret[2 * SHA256_SIZE + 1])
+static int digest_tool(const struct tool *tool, char ret[2 * SHA256_SIZE + 1])
 {
         struct {
-                unsigned char manifest[SHA256_SIZE];
-                uint64_t policy, widened;
-        } facts = { .policy = cbx_policy_hash(tool->policy),
-                    .widened = tool->ask.policy ? cbx_policy_hash(tool->ask.policy) : 0 };
+                unsigned char manifest[SHA256_SIZE], policy[SHA256_SIZE], widened[SHA256_SIZE];
+        } facts = { 0 };
+        int r = digest_policy(tool->policy, facts.policy);
 
+        if (r == 0 && tool->ask.policy)
+                r = digest_policy(tool->ask.policy, facts.widened);
+        if (r < 0)
+                return r;
         memcpy(facts.manifest, tool->digest, sizeof(facts.manifest));
         hex_digest(&facts, sizeof(facts), ret);
+        return 0;
 }
 
 /* ---- Text ---- */
@@ -105,9 +119,10 @@ int seal_write(struct serve_call *call, const json_t *state, bool approval, char
         _cleanup_free_ char *plain = NULL;
         int r = digest_json(call->arguments, arguments);
 
+        if (r == 0)
+                r = digest_tool(call->tool, tool);
         if (r < 0)
                 return r;
-        digest_tool(call->tool, tool);
         payload = json_pack("{s:s, s:s, s:I, s:I, s:b, s:b, s:O*}", "arguments", arguments, "tool",
                             tool, "until", (json_int_t)(time_now() + GOOD_FOR), "serial",
                             (json_int_t)++call->serve->serial, "approval", approval, "approved",
@@ -192,9 +207,8 @@ int seal_open(struct serve_call *call, const char *text, struct seal *ret_seal,
 
         if (r < 0)
                 return r;
-        if (digest_json(call->arguments, arguments) < 0)
+        if (digest_json(call->arguments, arguments) < 0 || digest_tool(call->tool, tool) < 0)
                 return -ENOMEM;
-        digest_tool(call->tool, tool);
         until = (uint64_t)json_integer_value(json_object_get(payload, "until"));
         if (until < time_now())
                 return refuse(failure, "has expired");
