@@ -68,7 +68,7 @@ static void enter(struct child *child, pid_t zygote)
         r = box_await_place(child, &child->page->init_placed);
         /* The zygote's directory may be one that boxes have in common, below what each has of its
          * own. */
-        if (r == 0 && chdir("/") < 0)
+        if (r == 0 && box_fence(FENCE_HOLDER) && chdir("/") < 0)
                 r = step_failed(child, "leave the zygote's directory", NULL, errno);
         if (r == 0)
                 r = box_enter_view(child);

@@ -114,6 +114,7 @@ NOT_FORKED = {
 
 # Numbers whose property a box without namespaces does not have, each with its reason (docs/security.md).
 NOT_LANDLOCK = {
+    "S21-23": "nothing is forked there",
     "B23": "its /tmp is a directory of the host's, without a limit on its size; there is no /dev/shm",
     "B24 (inodes without end)": "its /tmp is a directory of the host's",
     "B22 (memory held as tmpfs)": "its /tmp is a directory of the host's",
@@ -2607,6 +2608,47 @@ def x42(box):
 @attempt("X44", "files opened with every flag", no_control="init has to live through it, no fence")
 def x44(box):
     return by_payload(box, box.run("X44-flags", options=("--workspace", box.directory("w"))))
+
+
+# ---- S21 to S23. Who holds the memory of a forked call -----------------------------------------
+
+
+def on_holder(name, without=""):
+    """An attack that a process makes itself which a zygote has forked, for a warden of its own. `without`: a
+    second fence, which has to be out of the way."""
+
+    def attempt_it(box):
+        forker = Tools.scratch.install(str(harness.REPO / "build" / "tests" / "zygote"), f"{box.token}-forker")
+        path = str(Tools.scratch.directory(user=box.user) / "warden")
+        command = [Tools.unfenced, "warden", "--socket", path]
+        warden = subprocess.Popen(harness.as_user(command) if box.user else command, stdin=subprocess.DEVNULL, cwd="/")
+        try:
+            if not wait_until(lambda: os.path.exists(path), 10):
+                raise Untried("no warden")
+            left_out = ",".join(filter(None, (box.without, without)))
+            command = ["env", "CALLBOX_FORKED=1", Tools.unfenced, "run", "--warden", path, "--json", "--read", box.bin, "--timeout", "12"]
+            command += ["--", forker, f"@{name}", *([left_out] if left_out else [])]
+            command = harness.as_user(command) if box.user else command
+            result = None
+            for _ in range(5):  # until the zygote is there
+                result = harness.execute(command, timeout=15.0, cwd=str(Tools.empty))
+                result.report = harness.parse_report(result.out)
+                if "was not forked" not in result.stdout:
+                    break
+            return by_payload(box, result)
+        finally:
+            harness.end(warden)
+
+    return attempt_it
+
+
+for holder_name, holder_title in (
+    ("holder-cpu", "a processor that no limit counts"),
+    ("holder-memory", "memory that nobody looks at"),
+    ("holder-directory", "a directory that calls have in common"),
+):
+    attempt("S21-23", f"{holder_title}, from who holds its memory", without="holder,landlock")(on_holder(holder_name))
+    attempt("S21-23", f"{holder_title}, without Landlock", without="holder")(on_holder(holder_name, "landlock"))
 
 
 for way in ("setsid", "double-fork", "stopped", "storm", "reaper"):
