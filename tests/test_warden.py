@@ -142,6 +142,54 @@ def order_from_box(user):
         equal(inside.out, b"refused\n", f"inside: {inside.err}")
 
 
+@harness.for_people("nor one without namespaces, whose init connects for it, however often it tries")
+def order_from_cage(user):
+    with SharedWarden(user=user) as warden:
+        script = (
+            "import os, socket, time\n"
+            "end, tries, kids = time.monotonic() + 3, 0, [os.fork(), os.fork()]\n"
+            "while time.monotonic() < end:\n"
+            "  s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n"
+            "  s.settimeout(20)\n"
+            "  try:\n"
+            f"    s.connect({warden.path!r}); tries += 1; s.send({HELLO!r}); answer = s.recv(100)\n"
+            "  except OSError: answer = b''\n"
+            "  s.close()\n"
+            "  if answer: print('answered', flush=True); break\n"
+            "[os.waitpid(kid, 0) for kid in kids if kid]\n"
+            "print('tried' if tries else 'never connected', flush=True)\n"
+        )
+        inside = warden.run("python3", "-c", script, options=["--box", "landlock", "--workspace", str(warden.directory)], user=user)
+        equal(set(inside.out.split()), {b"tried"}, f"inside: {inside.err}")
+
+
+@harness.for_people("a box that listens in the place of a warden is not taken for one")
+def impostor(user):
+    directory = harness.Scratch.directory(SCRATCH, user=user)
+    script = (
+        "import socket\n"
+        "s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n"
+        "s.bind('warden'); s.listen(); print('listening', flush=True)\n"
+        "print(s.accept()[0].recv(100), flush=True)\n"
+    )
+    for box in (["--box", "namespaces"], ["--box", "landlock"], None):
+        inside = [CALLBOX, "run", "-q", "--timeout", "20", *box, "--workspace", str(directory), "--"] if box else []
+        command = [*inside, "/usr/bin/python3", "-c", script]
+        listener = subprocess.Popen(harness.as_user(command) if user else command, cwd=directory, stdout=subprocess.PIPE)
+        try:
+            equal(listener.stdout.readline(), b"listening\n")
+            command = [CALLBOX, "run", "--warden", str(directory / "warden"), "--", "true"]
+            result = harness.execute(harness.as_user(command) if user else command)
+            told = b"is no warden of this user" in result.err
+            heard = listener.stdout.readline()
+            # Without a box around it, it is somebody of the same user: who is told everything.
+            equal((told, heard == b"b''\n"), (bool(box), bool(box)), f"{box}: {result.err} {heard}")
+        finally:
+            harness.end(listener)
+            listener.stdout.close()
+            (directory / "warden").unlink()
+
+
 @harness.case("a warden that comes after another one keeps its socket")
 def successor():
     for number in range(8):

@@ -11,6 +11,7 @@
 #include "box/descriptor.h"
 #include "box/fences.h"
 #include "cli/options.h"
+#include "warden/peer.h"
 #include "warden/server.h"
 
 #define NUMBER_MAX 100000
@@ -122,7 +123,8 @@ static int listen_at(const char *path, int *ret_fd)
         before = umask(0177);
         r = bind(fd, (struct sockaddr *)&address, sizeof(address));
         umask(before);
-        if (r < 0 || listen(fd, 128) < 0)
+        /* Before anyone can connect: what he says first tells who he is. */
+        if (r < 0 || peer_ask_for_senders(fd, true) < 0 || listen(fd, 128) < 0)
                 return cli_fail("--socket: cannot listen at %s: %s", path, strerror(errno));
         *ret_fd = TAKE_FD(fd);
         return 0;

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 
 #include "client/client.h"
+#include "warden/peer.h"
 
 #define HELLO_SECONDS 20
 #define SPAWN_FD 3
@@ -147,6 +148,13 @@ static int attach(const char *path, int *ret_socket, cbx_error *error)
                           strerror(errno));
                 error_hint(error, "start one: callbox warden --socket %s", path);
                 return error ? error->code : -errno;
+        }
+        if (!peer_may_serve(fd)) {
+                error_set(error, -EPERM, "socket",
+                          "who listens at %s is no warden of this user or of root's", path);
+                error_hint(error, "a program in a box may have taken its place: keep the socket in "
+                                  "a directory that no box may write to");
+                return -EPERM;
         }
         *ret_socket = TAKE_FD(fd);
         return 0;

@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "warden/peer.h"
 #include "warden/scope.h"
 
 #define POLICIES_MAX 256   /* that one client may have in use */
@@ -142,8 +143,10 @@ static int greet(struct client *client, const struct wire_message *message)
         struct unpack unpack = UNPACK_INIT(message->body, message->length);
 
         (void)unpack_number(&unpack); /* its version: it looks at ours and leaves if it must */
-        if (!unpack_is_whole(&unpack))
+        if (!unpack_is_whole(&unpack) || (client->accepted && message->sender != client->accepted))
                 return -EPROTO;
+        if (client->accepted)
+                (void)peer_ask_for_senders(client->connection.fd, false);
         client->greeted = true;
         pack_number(&pack, WIRE_VERSION);
         pack_number(&pack, (uint64_t)getpid());
@@ -243,21 +246,17 @@ static void process_gone(struct watch *watch, uint32_t events)
         }
 }
 
-/* A child that the client forked may hold its socket open after it has died. */
-static void watch_process(struct client *client)
+/* A child that the client forked may hold its socket open after it has died. One that lives in
+ * another pid namespace has none: its socket has to do. */
+static void watch_process(struct client *client, int pidfd)
 {
-        struct ucred peer;
-        socklen_t length = sizeof(peer);
-
-        client->process = (struct watch){ .fd = -1, .ready = process_gone, .owner = client };
-        if (getsockopt(client->connection.fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) < 0 ||
-            peer.pid <= 0)
-                return; /* it lives in another pid namespace: its socket has to do */
-        client->process.fd = (int)syscall(SYS_pidfd_open, peer.pid, 0);
-        (void)loop_watch(&client->server->loop, &client->process, EPOLLIN);
+        client->process = (struct watch){ .fd = pidfd, .ready = process_gone, .owner = client };
+        if (pidfd >= 0)
+                (void)loop_watch(&client->server->loop, &client->process, EPOLLIN);
 }
 
-static int open_client(struct server *server, int fd)
+/* Takes the socket, and the pidfd of its peer, unless it fails. */
+static int open_client(struct server *server, int fd, const struct peer *peer)
 {
         struct client *client = calloc(1, sizeof(*client));
         int r;
@@ -266,6 +265,7 @@ static int open_client(struct server *server, int fd)
                 return -ENOMEM;
         client->server = server;
         client->connection = (struct watch){ .fd = fd, .ready = hear, .owner = client };
+        client->accepted = peer->pid;
         job_init_lines(client);
         TAILQ_INIT(&client->policies);
         TAILQ_INIT(&client->queue);
@@ -277,38 +277,15 @@ static int open_client(struct server *server, int fd)
                 free(client);
                 return r;
         }
-        watch_process(client);
+        watch_process(client, peer->pidfd);
         return 0;
-}
-
-/* Is it a process outside of any box? A box of the same user may see the socket in its workspace.
- */
-static bool is_outside(pid_t pid)
-{
-        char path[64], theirs[64], ours[64];
-        ssize_t n, m;
-
-        snprintf(path, sizeof(path), "/proc/%d/ns/user", pid);
-        n = readlink(path, theirs, sizeof(theirs));
-        m = readlink("/proc/self/ns/user", ours, sizeof(ours));
-        return n > 0 && n == m && memcmp(theirs, ours, (size_t)n) == 0;
-}
-
-/* Only its own user, and root, may use a warden: it opens files for whoever asks. */
-static bool may_connect(int fd)
-{
-        struct ucred peer;
-        socklen_t length = sizeof(peer);
-
-        if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) < 0)
-                return false;
-        return peer.uid == geteuid() ? is_outside(peer.pid) : peer.uid == 0;
 }
 
 static void accept_client(struct watch *watch, uint32_t events)
 {
         struct server *server = watch->owner;
         int fd = accept4(watch->fd, NULL, NULL, SOCK_CLOEXEC);
+        struct peer peer = PEER_INIT;
 
         (void)events;
         if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
@@ -317,8 +294,26 @@ static void accept_client(struct watch *watch, uint32_t events)
                 base_close(accept4(watch->fd, NULL, NULL, SOCK_CLOEXEC));
                 server->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
         }
-        if (fd >= 0 && (!may_connect(fd) || open_client(server, fd) < 0))
+        if (fd >= 0 && (!peer_may_connect(fd, &peer) || open_client(server, fd, &peer) < 0)) {
+                base_close(peer.pidfd);
                 base_close(fd);
+        }
+}
+
+/* By whoever has started this warden. */
+static int open_given(struct server *server, int fd)
+{
+        struct peer peer = PEER_INIT;
+        struct ucred found;
+        socklen_t length = sizeof(found);
+        int r;
+
+        if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &found, &length) == 0 && found.pid > 0)
+                peer.pidfd = (int)syscall(SYS_pidfd_open, found.pid, 0);
+        r = open_client(server, fd, &peer);
+        if (r < 0)
+                base_close(peer.pidfd);
+        return r;
 }
 
 /* ---- The end ---- */
@@ -459,7 +454,7 @@ static int open_server(struct server *server, const struct server_options *optio
         if (r == 0 && options->listener >= 0)
                 r = loop_watch(&server->loop, &server->listener, EPOLLIN);
         if (r == 0 && options->connection >= 0)
-                r = open_client(server, options->connection);
+                r = open_given(server, options->connection);
         return r;
 }
 

@@ -91,6 +91,7 @@ struct client {
         struct watch connection;
         struct watch process;           /* pidfd; fd -1: not known */
         struct watch lines[WIRE_LINES]; /* fd -1: not open; their owner is a job, or the client */
+        pid_t accepted; /* who has connected, and must be who speaks; 0: not known, or given */
         bool greeted, closed;
         TAILQ_HEAD(, client_policy) policies;
         unsigned n_policies;
@@ -116,7 +117,8 @@ struct server {
         cbx_error error; /* why, if nobody asked for it */
 };
 
-/* Serve until there is nothing left to serve. Returns 0 or a negative errno with the error. */
+/* Serve until there is nothing left to serve. The listener tells of senders (peer.h). Returns 0 or a
+ * negative errno with the error. */
 int server_run(const struct server_options *options, cbx_error *error);
 
 /* ---- Between the files of the server ---- */

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 union control {
-        char room[CMSG_SPACE(WIRE_FDS_MAX * sizeof(int))];
+        char room[CMSG_SPACE(WIRE_FDS_MAX * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
         struct cmsghdr header;
 };
 
@@ -94,6 +94,18 @@ void wire_message_free(struct wire_message *message)
         message->body = NULL;
         for (size_t i = 0; i < WIRE_FDS_MAX; i++)
                 message->fds[i] = base_close(message->fds[i]);
+}
+
+static void take_sender(struct msghdr *header, struct wire_message *message)
+{
+        for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
+                struct ucred sender;
+
+                if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_CREDENTIALS)
+                        continue;
+                memcpy(&sender, CMSG_DATA(c), sizeof(sender));
+                message->sender = sender.pid;
+        }
 }
 
 /* Returns how many there were, and keeps those that have a place. */
@@ -193,6 +205,7 @@ int wire_receive(int socket, struct wire_room *room, size_t limit, int flags,
         if (n < 0)
                 return -errno;
         n_fds = take_descriptors(&header, &message);
+        take_sender(&header, &message);
         message.lost = header.msg_flags & MSG_CTRUNC;
         if (n == 0 && n_fds == 0)
                 return 0;

@@ -67,6 +67,7 @@ struct wire_message {
         char *own;
         int fds[WIRE_FDS_MAX]; /* -1 where there is none */
         bool lost;             /* descriptors did not fit into this process */
+        pid_t sender;          /* where the socket tells (peer.h); else 0 */
 };
 
 #define WIRE_MESSAGE_INIT                                                                          \
