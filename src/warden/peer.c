@@ -97,12 +97,12 @@ bool peer_may_connect(int socket, struct peer *ret)
 bool peer_may_serve(int socket)
 {
         struct peer peer = PEER_INIT;
-        bool may = find(socket, &peer) == 0 && (peer.uid == geteuid() || peer.uid == 0);
+        bool may = find(socket, &peer) == 0, looks = peer.uid == geteuid() || geteuid() == 0;
 
-        if (may && peer.pid > 0)
+        may = may && (looks || peer.uid == 0);
+        if (may && peer.pid > 0) /* into root's process nobody else may look */
                 may = !is_confined(peer.pid) &&
-                      (peer.uid == geteuid() ? is_outside(&peer)
-                                             : is_beside(peer.pid) != 0 && is_alive(&peer));
+                      (looks ? is_outside(&peer) : is_beside(peer.pid) != 0 && is_alive(&peer));
         base_close(peer.pidfd);
         return may;
 }

@@ -28,7 +28,7 @@ struct peer {
  * caller's. */
 bool peer_may_connect(int socket, struct peer *ret);
 
-/* May whoever listens there be taken for a warden: of the same user, or root's? */
+/* May whoever listens there be taken for a warden: of the same user, or root's, or by root? */
 bool peer_may_serve(int socket);
 
 /* Have those who will connect tell with each message who sends it, as the kernel knows it
