@@ -48,15 +48,24 @@ static int mount_terminals(struct child *child)
         return r < 0 ? r : root_attach(child, tree, &place);
 }
 
-/* Devices of the host that everyone may open, as they are. */
+/* Devices of the host that everyone may open. Read-only, which is no matter to what is written to a
+ * device: but the node itself, whose owner the box may be, keeps its mode, owner, times and
+ * attributes. */
 int box_copy_devices(struct child *child)
 {
+        struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID |
+                                               MOUNT_ATTR_NOEXEC };
+
         for (size_t i = 0; i < n_devices(child); i++) {
                 child->devices[i] =
                         (int)syscall(SYS_open_tree, AT_FDCWD, devices[i],
                                      OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
                 if (child->devices[i] < 0)
                         return step_failed(child, "copy the mount of", devices[i], errno);
+                if (box_fence(FENCE_READONLY) &&
+                    syscall(SYS_mount_setattr, child->devices[i], "", AT_EMPTY_PATH, &attr,
+                            sizeof(attr)) < 0)
+                        return step_failed(child, "make read-only", devices[i], errno);
         }
         return 0;
 }

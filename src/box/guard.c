@@ -4,7 +4,6 @@
 
 #include <fcntl.h>
 #include <linux/audit.h>
-#include <linux/netlink.h>
 #include <signal.h>
 #include <string.h>
 #include <strings.h>
@@ -15,6 +14,7 @@
 #include <sys/sysmacros.h>
 
 #include "box/init.h"
+#include "policy/syscalls.h"
 
 #define LINKS_MAX 40
 #define PRIVILEGED_BITS (S_ISUID | S_ISGID) /* the filter refuses them elsewhere */
@@ -528,10 +528,8 @@ static bool is_opening(const struct seccomp_notif *call)
  * is looked at is in registers, so it may be told to continue. */
 static bool makes_network_socket(const struct seccomp_notif *call)
 {
-        const __u64 *a = call->data.args;
-
-        return call->data.nr == SYS_socket && (a[0] == AF_INET || a[0] == AF_INET6 ||
-                                               (a[0] == AF_NETLINK && a[2] == NETLINK_ROUTE));
+        return call->data.nr == SYS_socket &&
+               syscalls_is_network_socket((const uint64_t *)call->data.args);
 }
 
 bool guard_serve(struct child *child, const struct seccomp_notif *call)

@@ -119,7 +119,8 @@ enum box_verdict notify_serve(struct child *child)
                 return BOX_OK;
 
         out.answer.id = in.call.id;
-        out.answer.error = -syscalls_errno(in.call.data.arch, in.call.data.nr);
+        out.answer.error = -syscalls_errno(in.call.data.arch, in.call.data.nr,
+                                           (const uint64_t *)in.call.data.args);
         /* What main does on its way to the program is not the program's doing. */
         if (atomic_load(&child->page->started) != 0) {
                 count(child->page, in.call.data.arch, in.call.data.nr, -out.answer.error);

@@ -60,16 +60,12 @@ static void print_numbers(const char *const *names, size_t length)
 /* The calls with a name here: one of them that is refused gets EPERM, any other ENOSYS. */
 static void print_known(void)
 {
-        static const char *const conditional[] = { "socketpair", "close_range", "clone",
-                                                   "unshare",    "prlimit64",   "chmod",
-                                                   "fchmod",     "fchmodat",    "fchmodat2" };
-
         printf("static const short syscalls_known[] = {\n");
         print_numbers(syscalls_allowed, ARRAY_SIZE(syscalls_allowed));
         print_numbers(syscalls_naming, ARRAY_SIZE(syscalls_naming));
         print_numbers(syscalls_looking, ARRAY_SIZE(syscalls_looking));
         print_numbers(syscalls_refused, ARRAY_SIZE(syscalls_refused));
-        print_numbers(conditional, ARRAY_SIZE(conditional));
+        print_numbers(syscalls_conditional, ARRAY_SIZE(syscalls_conditional));
         printf("};\n");
 }
 

@@ -55,7 +55,10 @@ enum syscalls_effect {
 enum syscalls_effect syscalls_effect(unsigned variant, const char *name, const char **ret_note);
 
 /* What a refused call is answered with (syscalls_errno.c). Async-signal-safe. */
-int syscalls_errno(uint32_t arch, int number);
+int syscalls_errno(uint32_t arch, int number, const uint64_t *arguments);
+
+/* Are these the arguments of `socket` for one that a program's network has? Async-signal-safe. */
+bool syscalls_is_network_socket(const uint64_t *arguments);
 
 /* The name of a call, "i386:socketcall" for a foreign one, "#500" for an unknown one. Returns
  * whether libseccomp knows it: a policy can name no other. */

@@ -3,7 +3,6 @@
  */
 #include <fcntl.h>
 #include <linux/close_range.h>
-#include <linux/netlink.h>
 #include <linux/ptrace.h>
 #include <sched.h>
 #include <string.h>
@@ -25,10 +24,6 @@
 #ifndef CLONE_NEWTIME
 #define CLONE_NEWTIME 0x00000080
 #endif
-
-/* The kernel reads these arguments as 32 bits wide; a comparison of all 64 would be passed by a
- * caller that sets the upper half, so compare exact values (upper half zero) or under a mask. */
-#define LOW32 0xffffffffULL
 
 /* Our own set-up makes these calls after the filter is loaded and before the program starts. */
 static const char *const needed[] = {
@@ -183,21 +178,14 @@ static int add_families(struct rules *rules)
  * it cannot look at them, there are only those that are connected from the start, and stay it. */
 static int add_sockets(struct rules *rules)
 {
-        static const int families[] = { AF_INET, AF_INET6 };
         static const int kinds[] = { SOCK_STREAM, SOCK_SEQPACKET };
         static const char *const makers[] = { "socket", "socketpair" };
-        bool lent = rules->variant & SYSCALLS_LENT; /* then init sees them, and lets them go on */
         bool none = (rules->variant & SYSCALLS_CAGED) && !(rules->variant & SYSCALLS_ONLINE);
-        bool all = rules_opened(rules, "socket"), usual = !all && !lent && !none;
+        bool all = rules_opened(rules, "socket");
         int r = all ? add_families(rules) : 0;
 
-        for (size_t i = 0; r == 0 && usual && i < ARRAY_SIZE(families); i++)
-                r = rules_add(rules, SCMP_ACT_ALLOW, "socket", 1,
-                              &SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)families[i]));
-        if (r == 0 && usual)
-                r = rules_add(rules, SCMP_ACT_ALLOW, "socket", 2,
-                              (struct scmp_arg_cmp[]){ SCMP_A0(SCMP_CMP_EQ, AF_NETLINK),
-                                                       SCMP_A2(SCMP_CMP_EQ, NETLINK_ROUTE) });
+        if (r == 0 && !all && !none)
+                r = rules_add_network_sockets(rules);
         for (size_t i = rules->variant & SYSCALLS_UNNAMED ? 1 : 0; r == 0 && i < ARRAY_SIZE(makers);
              i++) {
                 if (!(rules->variant & SYSCALLS_SOCKETS))
@@ -242,7 +230,7 @@ static int add_conditional(struct rules *rules)
         /* Limits of others, init's among them, may be read but not set. */
         if (r == 0)
                 r = rules_add(rules, SCMP_ACT_ALLOW, "prlimit64", 1,
-                              &SCMP_A0(SCMP_CMP_MASKED_EQ, LOW32, 0));
+                              &SCMP_A0(SCMP_CMP_MASKED_EQ, RULES_LOW32, 0));
         if (r == 0)
                 r = rules_add(rules, SCMP_ACT_ALLOW, "prlimit64", 1, &SCMP_A2(SCMP_CMP_EQ, 0));
         /* Where init sees what is sent to an address, what has none goes without. */
@@ -300,8 +288,8 @@ static int add_opening(struct rules *rules)
 static int add_options(struct rules *rules)
 {
         static const unsigned bits = 10;
-        struct scmp_arg_cmp linger[] = { SCMP_A1(SCMP_CMP_MASKED_EQ, LOW32, SOL_SOCKET),
-                                         SCMP_A2(SCMP_CMP_MASKED_EQ, LOW32, SO_LINGER) };
+        struct scmp_arg_cmp linger[] = { SCMP_A1(SCMP_CMP_MASKED_EQ, RULES_LOW32, SOL_SOCKET),
+                                         SCMP_A2(SCMP_CMP_MASKED_EQ, RULES_LOW32, SO_LINGER) };
         int r = rules_add(rules, SCMP_ACT_ERRNO(0), "setsockopt", 2, linger);
 
         for (unsigned i = 0; r == 0 && i < bits; i++) {
@@ -410,6 +398,8 @@ int syscalls_build(scmp_filter_ctx context, unsigned variant, char *const *allow
                 r = add_allowed(&rules, syscalls_naming, ARRAY_SIZE(syscalls_naming));
         if (r == 0)
                 r = add_modes(&rules);
+        if (r == 0)
+                r = rules_add_requests(&rules);
         if (r == 0)
                 r = add_conditional(&rules);
         if (r == 0 && (variant & SYSCALLS_ZYGOTE))

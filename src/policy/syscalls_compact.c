@@ -3,7 +3,8 @@
  * Shrinking a filter. The kernel compiles it for each box, which takes time by its length.
  * libseccomp gives every call a leaf of its own, but most neighbours have the same fate: here they
  * become one range, found by a binary search over the numbers. What looks at arguments stays
- * instruction by instruction as it was. A program that is not of the form which libseccomp writes
+ * instruction by instruction as it was, and may be far away: a search ends at an instruction right
+ * behind it, which returns or goes there. A program that is not of the form which libseccomp writes
  * is left alone.
  */
 #include <linux/seccomp.h>
@@ -29,6 +30,8 @@ struct compact {
         size_t n_ranges;
         bool keep[BPF_MAXINSNS];      /* of the old instructions */
         uint16_t moved[BPF_MAXINSNS]; /* where it is then */
+        uint16_t ends[BPF_MAXINSNS];  /* where searches for it end; 0: none does */
+        size_t n_ends;
         bool failed;
 };
 
@@ -116,14 +119,24 @@ static void find_ranges(struct compact *c)
         c->n_ranges = n;
 }
 
+/* What the search may find, each once, behind it. */
+static void add_end(struct compact *c, size_t target)
+{
+        if (c->ends[target])
+                return;
+        c->ends[target] = (uint16_t)(HEAD + c->n_ranges - 1 + c->n_ends++);
+        c->keep[target] = BPF_CLASS(c->in[target].code) != BPF_RET;
+}
+
 /* Jumps lead forward only, so one pass finds all that can be reached. */
 static void find_kept(struct compact *c, size_t foreign)
 {
-        size_t next = HEAD + c->n_ranges - 1;
+        size_t next;
 
-        c->keep[foreign] = true;
+        add_end(c, foreign);
         for (size_t i = 0; i < c->n_ranges; i++)
-                c->keep[c->ranges[i].target] = true;
+                add_end(c, c->ranges[i].target);
+        next = HEAD + c->n_ranges - 1 + c->n_ends;
         for (size_t i = 0; i < c->n_in; i++) {
                 const struct sock_filter *instruction = &c->in[i];
 
@@ -157,7 +170,7 @@ static size_t add_search(struct compact *c, size_t low, size_t high)
         size_t middle = low + (high - low) / 2, at, below, above;
 
         if (high - low == 1)
-                return c->moved[c->ranges[low].target];
+                return c->ends[c->ranges[low].target];
         at = c->n_out++;
         below = add_search(c, low, middle);
         above = add_search(c, middle, high);
@@ -168,6 +181,15 @@ static size_t add_search(struct compact *c, size_t low, size_t high)
 
 static void add_kept(struct compact *c)
 {
+        for (size_t i = 0; i < c->n_in; i++) {
+                if (!c->ends[i])
+                        continue;
+                c->out[c->ends[i]] = c->in[i];
+                if (BPF_CLASS(c->in[i].code) != BPF_RET)
+                        c->out[c->ends[i]] = (struct sock_filter)BPF_STMT(
+                                BPF_JMP | BPF_JA, (uint32_t)(c->moved[i] - c->ends[i] - 1));
+        }
+        c->n_out += c->n_ends;
         for (size_t i = 0; i < c->n_in; i++) {
                 struct sock_filter *out = &c->out[c->n_out];
 
@@ -223,7 +245,7 @@ void syscalls_compact(struct sock_filter *filter, unsigned short *length)
                 c->n_out = HEAD;
                 (void)add_search(c, 0, c->n_ranges);
                 add_kept(c);
-                c->out[1].jf = distance(c, 1, c->moved[foreign]);
+                c->out[1].jf = distance(c, 1, c->ends[foreign]);
         }
         if (!c->failed && c->n_ranges > 1 && c->n_out < *length) {
                 memcpy(filter, c->out, c->n_out * sizeof(*filter));

@@ -43,6 +43,11 @@ static const struct named {
           .only = SYSCALLS_CAGED,
           .effect = SYSCALLS_NEVER,
           .note = "Landlock does not see it: it would change files that the box may not write" },
+        { { "getxattr", "lgetxattr", "fgetxattr", "listxattr", "llistxattr", "flistxattr" },
+          .only = SYSCALLS_CAGED,
+          .effect = SYSCALLS_NEVER,
+          .note = "Landlock does not see it: it would read attributes of files that the box may "
+                  "not read" },
         { { "fcntl" },
           .only = SYSCALLS_SIGNALS,
           .effect = SYSCALLS_NEVER,
@@ -123,14 +128,18 @@ static const struct named {
           .effect = SYSCALLS_OPENED,
           .note = "the program may watch what others do with the host's files" },
         { { "fcntl" },
-          .only = SYSCALLS_CAGED,
           .effect = SYSCALLS_OPENED,
-          .note = "the program may take leases on the host's files that it reads" },
+          .note = "the program may take leases on the host's files that it reads: whoever opens "
+                  "one then waits" },
         { { "ioctl" },
           .only = SYSCALLS_CAGED,
           .effect = SYSCALLS_OPENED,
           .note = "the program may change attributes of files that it may only read, and type "
                   "into its terminal" },
+        { { "ioctl" },
+          .effect = SYSCALLS_OPENED,
+          .note = "the program may type into its terminal, make subvolumes with protected names, "
+                  "and rarely used parts of the kernel are within reach" },
         { { "setpriority", "ioprio_set", "sched_setaffinity", "sched_setparam",
             "sched_setscheduler", "sched_setattr" },
           .only = SYSCALLS_CAGED,

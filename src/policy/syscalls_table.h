@@ -3,16 +3,20 @@
 #ifndef POLICY_SYSCALLS_TABLE_H
 #define POLICY_SYSCALLS_TABLE_H
 
+#include <linux/netlink.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 /* clang-format off */
 
 /* Allowed whatever their arguments. */
 static const char *const syscalls_allowed[] = {
         /* files by descriptor */
         "read", "write", "readv", "writev", "pread64", "pwrite64", "preadv", "pwritev", "preadv2",
-        "pwritev2", "close", "lseek", "dup", "dup2", "dup3", "fcntl", "flock",
+        "pwritev2", "close", "lseek", "dup", "dup2", "dup3", "flock",
         "fsync", "fdatasync", "sync_file_range", "syncfs", "sync", "ftruncate", "fallocate",
         "fadvise64", "readahead", "sendfile", "splice", "tee", "vmsplice", "copy_file_range",
-        "pipe", "pipe2", "ioctl", "fstat", "fstatfs", "fchown", "fchdir", "getdents",
+        "pipe", "pipe2", "fstat", "fstatfs", "fchown", "fchdir", "getdents",
         "getdents64", "memfd_create", "cachestat",
         /* files by path */
         "stat", "lstat", "newfstatat", "statx", "statfs", "access", "faccessat", "faccessat2",
@@ -65,6 +69,30 @@ static const char *const syscalls_allowed[] = {
         "uname", "sysinfo", "getrandom",
 };
 
+/* Allowed with some arguments only; a refused one is known all the same. */
+static const char *const syscalls_conditional[] = {
+        "fcntl", "ioctl", "socketpair", "close_range", "clone", "unshare", "prlimit64", "chmod",
+        "fchmod", "fchmodat", "fchmodat2",
+};
+
+/* The sockets of a network that a program needs: streams, datagrams, the echoes of `ping`, and what
+ * tells of interfaces and routes. A protocol of 0 is the usual one of its kind. Not among them are
+ * raw ones, MPTCP, UDP-Lite, SCTP, DCCP, L2TP, SMC: parts of the kernel that are seldom used, and
+ * loaded for whoever asks. */
+#define SYSCALLS_SOCKET_KIND 0xf /* of a socket's type; the rest are flags */
+static const struct {
+        unsigned family, kind, protocol;
+} syscalls_sockets[] = {
+        { AF_INET, SOCK_STREAM, 0 },      { AF_INET, SOCK_STREAM, IPPROTO_TCP },
+        { AF_INET, SOCK_DGRAM, 0 },       { AF_INET, SOCK_DGRAM, IPPROTO_UDP },
+        { AF_INET, SOCK_DGRAM, IPPROTO_ICMP },
+        { AF_INET6, SOCK_STREAM, 0 },     { AF_INET6, SOCK_STREAM, IPPROTO_TCP },
+        { AF_INET6, SOCK_DGRAM, 0 },      { AF_INET6, SOCK_DGRAM, IPPROTO_UDP },
+        { AF_INET6, SOCK_DGRAM, IPPROTO_ICMPV6 },
+        { AF_NETLINK, SOCK_RAW, NETLINK_ROUTE },
+        { AF_NETLINK, SOCK_DGRAM, NETLINK_ROUTE },
+};
+
 /* Calls that make or replace a name: allowed, and looked at by init in a guarded box. The opening
  * calls are looked at only when they carry O_CREAT. */
 static const char *const syscalls_naming[] = {
@@ -78,8 +106,8 @@ static const char *const syscalls_caged[] = {
         "shmget", "shmat", "shmdt", "shmctl", "semget", "semop", "semtimedop", "semctl", "msgget",
         "msgsnd", "msgrcv", "msgctl", "mq_open", "mq_unlink", "mq_timedsend", "mq_timedreceive",
         "mq_notify", "mq_getsetattr", "setxattr", "lsetxattr", "fsetxattr", "removexattr",
-        "lremovexattr", "fremovexattr", "inotify_add_watch", "fcntl", "ioctl", "prctl",
-        "setpriority", "ioprio_set", "sched_setaffinity", "sched_setparam", "sched_setscheduler",
+        "lremovexattr", "fremovexattr", "getxattr", "lgetxattr", "fgetxattr", "listxattr",
+        "llistxattr", "flistxattr", "inotify_add_watch", "prctl", "setpriority", "ioprio_set", "sched_setaffinity", "sched_setparam", "sched_setscheduler",
         "sched_setattr",
 };
 
