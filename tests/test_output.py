@@ -283,6 +283,13 @@ def sanitize(user):
     equal(box("--json", "--sanitize", "--", *printer(b"a\xc2"), user=user).report["stdout"]["bytes"], 2, "bytes with half a character")
     split = box("--sanitize", "--", PYTHON, "-c", "import os, time\nfor b in b'x\\xc2\\x9b\\xe2\\x82\\xac\\x1by': os.write(1, bytes([b])); time.sleep(0.02)", user=user)
     equal(split.out, b"x??\xe2\x82\xac?y", "byte by byte")
+    tricks = "a\u202eb\u2028c\u2066d\u200be\ufefff\U000e0041g\u200dh\u061ci \u0601 \u20ac\u00adj"
+    shown = "a???b???c???d???e???f????g\u200dh??i \u0601 \u20ac??j"
+    equal(box("--sanitize", "--", *printer(tricks.encode()), user=user).out.decode(), shown, "what is not seen")
+    slow = f"import os, time\nfor b in {tricks.encode()!r}: os.write(1, bytes([b])); time.sleep(0.01)"
+    equal(box("--sanitize", "--", PYTHON, "-c", slow, user=user).out.decode(), shown, "what is not seen, byte by byte")
+    equal(box("--sanitize", "--", *printer(b"a\xe2\x80"), user=user).out, b"a??", "two thirds of a character at the end")
+    equal(box("--sanitize", "--", *printer(b"caf\xe9"), user=user).out, b"caf\xe9", "what is no UTF-8")
     big = box("--sanitize", "--", "sh", "-c", "yes 'abc\x1b' | head -c 400000", user=user)
     check(b"\x1b" not in big.out and len(big.out) == 400000, "a big output is not clean or not whole")
 

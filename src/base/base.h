@@ -75,8 +75,15 @@ int error_set(cbx_error *error, int code, const char *where, const char *format,
 void error_hint(cbx_error *error, const char *format, ...) PRINTF_LIKE(2, 3);
 int error_oom(cbx_error *error);
 
-/* Make text safe to show: valid UTF-8 without control characters; what is not becomes '?'. */
+/* ---- Text from elsewhere (text.c) ---- */
+
+/* Make it safe to show: valid UTF-8, without characters that steer a terminal, turn the direction of
+ * text or are not seen. Each byte of what is not becomes '?', so this works in place. */
 void text_make_showable(char *text);
+
+/* The same for a stream of bytes, lines and all: bytes that are no UTF-8 stay. Returns how many are
+ * ready; what is left, three bytes at most, is the beginning of a character. */
+size_t text_make_printable(unsigned char *text, size_t n);
 
 /* ---- Buffers: a growing run of bytes. ---- */
 

@@ -45,7 +45,8 @@ struct call_stream {
         struct sink sink;
         struct output *output; /* in the report */
         bool finished;         /* all that was written has been read */
-        bool held;             /* half a character that the next read completes */
+        unsigned char held[3]; /* of a character that the next read completes */
+        size_t n_held;
         char *pending;         /* read, kept, not yet forwarded */
         size_t pending_at, pending_length;
 };

@@ -72,27 +72,18 @@ static size_t take(struct call *call, struct call_stream *stream, const char *da
         return length;
 }
 
-/* Everything that could steer a terminal becomes question marks. C1 controls come as UTF-8, 0xc2
- * 0x80 to 0xc2 0x9f: a 0xc2 at the end is held back until its other half is known. `room` starts
- * with a byte for it. Returns where the harmless text starts. */
+/* Everything that could steer a terminal, or be read as what it is not, becomes question marks.
+ * What is not a whole character yet is held back. `room` starts with a place for it. Returns where
+ * the harmless text starts. */
 static unsigned char *sanitized(struct call_stream *stream, unsigned char *room, size_t *length)
 {
-        unsigned char *data = room + 1;
-        size_t n = *length;
+        unsigned char *data = room + sizeof(stream->held) - stream->n_held;
+        size_t n = *length + stream->n_held;
 
-        if (stream->held) {
-                *--data = 0xc2;
-                n++;
-        }
-        stream->held = n > 0 && data[n - 1] == 0xc2;
-        n -= stream->held;
-        for (size_t i = 0; i < n; i++) {
-                if ((data[i] < 0x20 && data[i] != '\n' && data[i] != '\t') || data[i] == 0x7f)
-                        data[i] = '?';
-                if (i > 0 && data[i - 1] == 0xc2 && data[i] >= 0x80 && data[i] <= 0x9f)
-                        data[i - 1] = data[i] = '?';
-        }
-        *length = n;
+        memcpy(data, stream->held, stream->n_held);
+        *length = text_make_printable(data, n);
+        stream->n_held = n - *length;
+        memcpy(stream->held, data + *length, stream->n_held);
         return data;
 }
 
@@ -113,12 +104,14 @@ static void hold_back(struct call *call, struct call_stream *stream, const char 
         call_watch(call, &stream->target, EPOLLOUT);
 }
 
-/* The other half does not come any more. */
+/* The rest of the character does not come any more. */
 static void end_held(struct call *call, struct call_stream *stream)
 {
-        if (stream->held && take(call, stream, "?", 1) == 1)
-                (void)hand_on(call, stream, "?", 1);
-        stream->held = false;
+        size_t n = stream->n_held ? take(call, stream, "???", stream->n_held) : 0;
+
+        if (n > 0)
+                (void)hand_on(call, stream, "???", n);
+        stream->n_held = 0;
 }
 
 /* Read once. Returns whether it is worth trying again. */
@@ -127,8 +120,9 @@ static bool read_some(struct watch *source)
         struct call *call = source->owner;
         struct call_stream *stream =
                 (struct call_stream *)((char *)source - offsetof(struct call_stream, source));
-        static unsigned char room[1 + CHUNK]; /* on the stack every page of it would be touched */
-        unsigned char *data = room + 1;
+        /* With a place for what was held back; on the stack every page of it would be touched. */
+        static unsigned char room[sizeof(stream->held) + CHUNK];
+        unsigned char *data = room + sizeof(stream->held);
         size_t length, taken;
         ssize_t n;
 
