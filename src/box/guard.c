@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/audit.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/ioctl.h>
@@ -433,6 +434,28 @@ static int link_to(struct child *child, const struct guard_path *from, const str
         return linkat(AT_FDCWD, link, to->parent, to->given, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
 }
 
+/* Which part of the host it is, where no mounts tell. */
+static const void *tree_of(const struct child *child, const char *text)
+{
+        return lies_in(text, child->page->scratch) ? (const void *)child->page->scratch
+                                                   : plan_step_for(child->plan, text);
+}
+
+/* A directory brings along what is in it, whose names nobody looks at. It may come from where other
+ * names are free, or be a part of a repository that can be made one itself. So it is as if it came
+ * from another file system: programs copy. */
+static bool brings_names(const struct child *child, const struct guard_path *from,
+                         const struct guard_path *to)
+{
+        struct stat st;
+
+        if (fstatat(from->parent, from->name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+            !S_ISDIR(st.st_mode) || !box_fence(FENCE_PROTECT))
+                return false;
+        return plan_parts_repository(child->plan, from->text) ||
+               (child->plan->caged && tree_of(child, from->text) != tree_of(child, to->text));
+}
+
 static void serve_move(struct child *child, const struct seccomp_notif *call, enum move move,
                        const int dirfds[2], const uint64_t addresses[2], unsigned flags)
 {
@@ -449,6 +472,10 @@ static void serve_move(struct child *child, const struct seccomp_notif *call, en
                 r = refuse(child, &to);
         if (r == 0 && move == MOVE_RENAME && protected(child, &from))
                 r = exists(&from) ? refuse(child, &from) : -ENOENT;
+        if (r == 0 && move == MOVE_RENAME &&
+            (brings_names(child, &from, &to) ||
+             ((flags & RENAME_EXCHANGE) && brings_names(child, &to, &from))))
+                r = -EXDEV;
         if (r == 0 && move == MOVE_RENAME)
                 r = syscall(SYS_renameat2, from.parent, from.given, to.parent, to.given, flags) < 0
                             ? -errno

@@ -10,6 +10,10 @@
  * `callbox run -- python3 script.py` is meant to find the script (verb_here.c). `ret_left_out` is
  * set in the latter case. */
 int verb_show_here(struct options *options, bool *ret_left_out, cbx_error *error);
+/* Is it a place where programs keep keys and passwords, or below one (verb_secrets.c)? The second:
+ * of who lives there; it asks only for what is in a home. */
+bool verb_is_secret(const char *directory);
+bool verb_is_secret_of(const char *home, const char *directory);
 /* Warn that the box does not show the current directory: of a program that failed and was told a
  * name in it, or to `explain`. */
 void verb_warn_of_here(char *const *argv, bool explain, struct report *report);

@@ -65,7 +65,7 @@ static bool is_home_of(char *line, const struct here *here)
                 return false; /* or asked for before */
         uid = strtoul(fields[2], &end, 10);
         if (end > fields[2] && !*end && (uid == here->st.st_uid || uid == here->caller))
-                return leads_into(fields[5], here);
+                return leads_into(fields[5], here) || verb_is_secret_of(fields[5], here->path);
         return plan_below(fields[5], here->path) != NULL;
 }
 
@@ -134,6 +134,8 @@ static bool too_much(const char *directory)
         if (plan_below(directory, "/run"))
                 return true;
         if (access(".ssh", F_OK) == 0) /* a home, whoever keeps the list of users */
+                return true;
+        if (verb_is_secret(directory))
                 return true;
         if (is_in_own_home(&here))
                 return false;

@@ -78,6 +78,11 @@ bool plan_guards_anywhere(const struct plan_guard *guard);
 
 /* Is a path one that a guard is for, above it or below it? */
 bool plan_is_guarded(const struct plan_guard *guard, const char *path);
+/* The same by text, of a name in a place (plan_names.c). */
+bool plan_means(const char *guarded, const char *name, const char *path);
+/* Is it in a repository, of which no directory may become one of its own? */
+struct plan;
+bool plan_parts_repository(const struct plan *plan, const char *path);
 
 /* What was found on the host when the plan was made. A box that was prepared from it is out of date
  * when it is not so any more: a workspace was replaced, a protected name has come to be. */

@@ -236,19 +236,9 @@ bool plan_guards_anywhere(const struct plan_guard *guard)
         return policy_anywhere(guard->name) != NULL;
 }
 
-/* Whatever the case: on a file system that ignores it, another spelling is the same name. */
 bool plan_is_guarded(const struct plan_guard *guard, const char *path)
 {
-        size_t n = MIN(strlen(guard->path), strlen(path));
-        const char *last = strrchr(path, '/');
-
-        if (plan_guards_anywhere(guard)) {
-                n = strlen(guard->path) - strlen(guard->name);
-                return last && strncasecmp(guard->path, path, n) == 0 &&
-                       strcasecmp(last + 1, policy_anywhere(guard->name)) == 0;
-        }
-        return strncasecmp(guard->path, path, n) == 0 && strchr("/", guard->path[n]) &&
-               strchr("/", path[n]);
+        return plan_means(guard->path, guard->name, path);
 }
 
 int plan_add_guard(struct plan *plan, const char *place, const char *name)
@@ -265,10 +255,33 @@ int plan_add_guard(struct plan *plan, const char *place, const char *name)
         return 0;
 }
 
+/* Is the first part of a name of several not there? Then none of those that begin with it are. */
+static bool is_absent(const struct plan_step *workspace, const char *name, char absent[NAME_MAX])
+{
+        size_t n = strcspn(name, "/");
+        struct stat st;
+
+        if (!name[n] || n >= NAME_MAX)
+                return false;
+        if (strncmp(absent, name, n + 1) == 0)
+                return true;
+        snprintf(absent, NAME_MAX, "%.*s", (int)n, name);
+        if (fstatat(workspace->fd, absent, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT) {
+                strcat(absent, "/");
+                return false; /* what is noted of this one holds for all */
+        }
+        absent[0] = '\0';
+        return false;
+}
+
 static int protect_tree(struct plan *plan, const struct plan_step *workspace, cbx_error *error)
 {
+        char absent[NAME_MAX + 1] = "";
+
         for (char **name = plan->policy->protect; name && *name; name++) {
-                int r = policy_anywhere(*name) ? 0 : protect_name(plan, workspace, *name);
+                int r = policy_anywhere(*name) || is_absent(workspace, *name, absent)
+                                ? 0
+                                : protect_name(plan, workspace, *name);
 
                 if (r == 0)
                         r = plan_add_guard(plan, workspace->target, *name);

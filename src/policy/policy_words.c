@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The words of a policy: names of enum values, and the names that are protected by default. */
+/* The words of a policy: names of enum values. */
 #include <string.h>
 
 #include "policy/policy_parts.h"
@@ -54,97 +54,6 @@ const char *guarantee_str(enum guarantee guarantee)
 {
         return (size_t)guarantee < ARRAY_SIZE(guarantees) ? guarantees[guarantee] : NULL;
 }
-
-/*
- * The test for this list: something on the host executes what the file says although nobody asked
- * for the project to be built or run: by entering the directory, opening it, asking for its status,
- * committing, or logging in. Makefile, package.json and their like are the work itself and stay
- * writable; so does .gitattributes, which can only name filters that a configuration defines.
- */
-const char *const policy_protect_default[] = {
-        /* git: hooks; and configuration, which names programs (core.fsmonitor, core.pager,
-         * filters). commondir and the worktrees' copies of it say where git finds both; each
-         * submodule keeps its own pair below modules. */
-        ".git/hooks",
-        ".git/config",
-        ".git/config.worktree",
-        ".git/commondir",
-        ".git/info/attributes",
-        ".git/modules",
-        ".git/worktrees",
-        ".gitconfig",
-        /* In a repository that is made below, git also runs what its configuration names, and asks
-         * for its status from above; and a directory with a HEAD is one itself. */
-        "**/.git",
-        "HEAD",
-        ".config/git",
-        ".hg/hgrc",
-        /* What the hooks in use read, at every commit. */
-        ".githooks",
-        ".husky",
-        ".pre-commit-config.yaml",
-        ".lefthook.yml",
-        "lefthook.yml",
-        ".overcommit.yml",
-        /* Editors: tasks, interpreters, language servers and debuggers to start. */
-        ".vscode",
-        ".idea",
-        ".zed",
-        ".devcontainer",
-        ".devcontainer.json",
-        ".exrc",
-        ".vimrc",
-        ".nvimrc",
-        ".nvim.lua",
-        ".dir-locals.el",
-        /* Sourced when a shell, an interpreter or a debugger is started in the directory. */
-        ".envrc",
-        ".Rprofile",
-        ".Renviron",
-        ".irbrc",
-        ".pdbrc",
-        ".ghci",
-        ".octaverc",
-        ".gdbinit",
-        ".lldbinit",
-        /* Agents: servers to start, hooks to run, permissions to take as given. */
-        ".mcp.json",
-        ".claude",
-        ".codex",
-        ".cursor",
-        ".gemini",
-        ".windsurf",
-        ".opencode",
-        ".aider.conf.yml",
-        /* A workspace that is a home directory: shells, sessions, keys, services. */
-        ".bashrc",
-        ".bash_profile",
-        ".bash_login",
-        ".bash_logout",
-        ".bash_aliases",
-        ".profile",
-        ".zshrc",
-        ".zshenv",
-        ".zprofile",
-        ".zlogin",
-        ".zlogout",
-        ".kshrc",
-        ".cshrc",
-        ".tcshrc",
-        ".login",
-        ".inputrc",
-        ".xprofile",
-        ".xinitrc",
-        ".xsession",
-        ".xsessionrc",
-        ".ssh",
-        ".config/fish",
-        ".config/autostart",
-        ".config/environment.d",
-        ".config/systemd",
-        ".local/share/systemd",
-        NULL,
-};
 
 const char *policy_anywhere(const char *name)
 {
