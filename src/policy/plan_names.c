@@ -124,6 +124,15 @@ bool plan_parts_repository(const struct plan *plan, const char *path)
 
 /* ---- Guards ---- */
 
+/* Most names differ from most others at once, and this is asked for each file that is made. */
+static bool begins_otherwise(const char *name, const char *path)
+{
+        unsigned char first = (unsigned char)*path;
+
+        return first < 0x80 && tolower(first) != tolower((unsigned char)*name) &&
+               tolower(first) != 'g';
+}
+
 bool plan_means(const char *guarded, const char *name, const char *path)
 {
         size_t n = strlen(path), place = strlen(guarded) - strlen(name) - (*name ? 1 : 0);
@@ -131,7 +140,8 @@ bool plan_means(const char *guarded, const char *name, const char *path)
 
         if (n <= place) /* the place itself, or one above it */
                 return !anywhere && strncasecmp(guarded, path, n) == 0 && strchr("/", guarded[n]);
-        if (path[place] != '/' || strncasecmp(guarded, path, place) != 0)
+        if (path[place] != '/' || (!anywhere && *name && begins_otherwise(name, path + place + 1)) ||
+            strncasecmp(guarded, path, place) != 0)
                 return false;
         if (!anywhere)
                 return matches(name, path + place + 1);

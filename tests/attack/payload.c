@@ -394,7 +394,7 @@ int main(int argc, char **argv)
         const struct attack *const groups[] = {
                 attacks_life,  attacks_resources, attacks_handles, attacks_files,
                 tools,         attacks_privilege, attacks_surface, attacks_channels,
-                attacks_extra, attacks_traces,    attacks_cage,
+                attacks_extra, attacks_traces,    attacks_cage, attacks_filter,
         };
 
         if (argc < 3) {

@@ -94,8 +94,7 @@ static int e75_contents(int argc, char **argv)
         expect_failure(&tally, "open again", open(link, O_RDWR | O_CLOEXEC));
         if (ioctl(fd, FS_IOC_GETFLAGS, &flags) == 0)
                 expect_failure(&tally, "flags", ioctl(fd, FS_IOC_SETFLAGS, &flags));
-        if (caged()) /* elsewhere it holds up others as much as a lock does */
-                expect_failure(&tally, "lease", fcntl(fd, F_SETLEASE, F_RDLCK));
+        expect_failure(&tally, "lease", fcntl(fd, F_SETLEASE, F_RDLCK));
         expect_failure(&tally, "unlink", unlink(other));
         return verdict(&tally);
 }

@@ -49,6 +49,7 @@ import sys
 import termios
 import threading
 import time
+import unicodedata
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import harness  # noqa: E402
@@ -2671,6 +2672,171 @@ for way in ("setsid", "double-fork", "stopped", "storm", "reaper"):
         no_control="nobody could end it" if way == "storm" else None,
         alone=True,
     )(x43)
+
+
+# ---- S: calls that are many in one, devices, attributes, names that make a repository ----------
+
+
+@attempt("S12", "leases, notices and delegations on what is read-only", without="syscalls", caged_without="syscalls")
+def s12(box):
+    shown = box.file("r/file", GRANTED)
+    shown.parent.chmod(0o700)  # then the box is its owner, whoever runs it
+    if LANDLOCK:
+        owned_by_box(box, shown.parent, shown)
+    return by_payload(box, box.run("S12-lease", shown, shown.parent, options=("--read", shown.parent)))
+
+
+@attempt("S12", "the host opens what a box holds a lease on", without="syscalls", caged_without="syscalls")
+def s12_wait(box):
+    """From outside: is a read-only file's owner kept waiting?"""
+    shown = box.file("r/file", GRANTED)
+    shown.parent.chmod(0o700)
+    if LANDLOCK:
+        owned_by_box(box, shown.parent, shown)
+    script = "import fcntl, os, signal, sys, time; signal.signal(signal.SIGIO, signal.SIG_IGN)\n"
+    script += "fd = os.open(sys.argv[1], os.O_RDONLY)\ntry: fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)\nexcept OSError: pass\n"
+    script += "print('READY', flush=True); time.sleep(2)"
+    command = box.command((), ("--timeout", "6", "--read", shown.parent), mode=("-q",), program=["/usr/bin/python3", "-c", script, str(shown)])
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, cwd=Tools.empty)
+    try:
+        if read_line(process.stdout, 10) != b"READY\n":
+            raise Untried("it was not begun")
+        begun = time.monotonic()
+        with contextlib.suppress(BlockingIOError):
+            os.close(os.open(shown, os.O_RDONLY | os.O_NONBLOCK))
+            return None
+        return f"the host had to wait ({time.monotonic() - begun:.3f} s so far)"
+    finally:
+        harness.end(process)
+        process.stdout.close()
+
+
+attack("S18", "line disciplines and typing, on a terminal of its own", "S18-terminal", without="syscalls", caged_without="syscalls,landlock")
+attack("S18", "parts of the kernel that a request loads", "S18-modules", without="syscalls", caged_without="syscalls")
+attack("S18", "protocols that nobody needs", "S18-sockets", without="syscalls", caged_without="syscalls")
+attack("S18", "the same with a network", "S18-sockets", options=("--net", "host"), without="syscalls", caged_without="syscalls")
+attack("S18", "local datagrams by another name", "S18-local", without="syscalls", caged_without="syscalls")
+
+
+@attempt("S18", "names that only a file system sees made", without="syscalls", caged_without="syscalls")
+def s18_subvolumes(box):
+    result = box.run("S18-subvolumes", box.directory("w"), options=("--workspace", box.dir / "w"))
+    count = (result.denial("ioctl") or {"count": 0})["count"] if by_payload(box, result) is None else 0
+    return None if count == 20 or FILTERED else f"{count} of 20 requests were refused"
+
+
+def turned_names(box, work):
+    return box.run("S15-names", "a\u202eb/.git", "c\u2028d\u2066/.git", "e\u200b\ufeff\U000e0041/.git", options=("--workspace", work, "--cwd", work))
+
+
+@attempt("S18", "refused names that look like others", no_control="that they were there is looked at by their parents on the host")
+def s18_text(box):
+    work = box.directory("w", 0o777)
+    result = turned_names(box, work)
+    if sorted(os.listdir(work)) != sorted(("a\u202eb", "c\u2028d\u2066", "e\u200b\ufeff\U000e0041")) or by_payload(box, result):
+        raise Untried(result.brief())
+    told = json.dumps({**result.report, "stdout": ""}, ensure_ascii=False) + result.err.decode()
+    found = sorted({f"U+{ord(c):04X}" for c in told if unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp") and c != "\n"})
+    if len([d for d in result.report["denials"] if d["kind"] == "protected"]) != 3:
+        raise Untried(result.brief())
+    return f"the report has {found} in it" if found else None
+
+
+@attempt("S18", "keys, from the directory in which they are", no_control="a directory beside it, with the same file, is shown")
+def s18_here(box):
+    home = box.directory("home")
+    elsewhere = {**os.environ, "HOME": str(home)}
+    read = ["cat", "file"]
+    for name in ("plain", "plain/sub", "keys", "conf", ".ssh", ".ssh/old", ".gnupg", ".aws", ".kube", ".config", ".config/gh", ".docker", ".password-store", ".mozilla", ".local/share/keyrings"):
+        box.file(f"home/{name}/file")
+    box.file("far/keys/file")
+    box.file("far/.ssh/file")
+    (home / ".azure").symlink_to("../far/keys")
+
+    def shows(place, environment=elsewhere):
+        result = box.run(program=read, options=("--timeout", "5"), cwd=str(place), env=environment)
+        return SECRET in result.stdout
+
+    if not shows(home / "plain") or not shows(home / "plain" / "sub") or not shows(home / "keys"):
+        raise Untried("what is no place of keys is not shown either")
+    places = [home / n for n in (".ssh", ".ssh/old", ".gnupg", ".aws", ".kube", ".config", ".config/gh", ".docker", ".password-store", ".mozilla", ".local/share/keyrings")]
+    shown = [str(p) for p in (*places, box.dir / "far" / "keys", box.dir / "far" / ".ssh") if shows(p)]
+    moved = {**elsewhere, "XDG_CONFIG_HOME": str(home / "conf"), "GNUPGHOME": str(home / "keys")}
+    shown += [str(p) for p in (home / "conf", home / "keys") if shows(p, moved)]
+    return f"shown by themselves: {shown}" if shown else None
+
+
+LESS = ("setpriv", "--inh-caps=-sys_admin", "--bounding-set=-sys_admin")  # root in a container
+
+
+@attempt("S10", "nodes and files that root owns, by root without CAP_SYS_ADMIN", who=("root",), without="readonly")
+def s10(box):
+    return by_payload(box, box.run("S10-nodes", prefix=LESS))
+
+
+@attempt("S10", "nodes and files of the box's own view", no_control="as above: else the box owns none of them")
+def s10_any(box):
+    for options in ((), ("--workspace", box.directory("w"))):
+        problem = by_payload(box, box.run("S10-nodes", options=options))
+        if problem:
+            return problem
+    return None
+
+
+@attempt("S16", "extended attributes of what is not shown", without="root", caged_without="syscalls")
+def s16(box):
+    hidden = box.file("private/file")
+    os.setxattr(hidden, "user.attack", b"https://host.example/?token=" + SECRET.encode())
+    return by_payload(box, box.run("S16-attributes", hidden))
+
+
+def repository(box):
+    """A workspace with a repository, as git leaves one."""
+    work = box.directory("w", 0o777)
+    for name in (".git", ".git/objects", ".git/refs", ".git/refs/heads", ".git/refs/remotes", ".git/refs/remotes/origin", ".git/logs", ".git/hidden"):
+        box.directory(f"w/{name}", 0o777)
+    box.file("w/.git/HEAD", "ref: refs/heads/main", mode=0o666)
+    box.file("w/.git/logs/HEAD", "0" * 40 + " " + "1" * 40 + " a <a> 0 +0000", mode=0o666)
+    box.file("w/.git/refs/remotes/origin/HEAD", "ref: refs/remotes/origin/main", mode=0o666)
+    return work
+
+
+@attempt("S15", "a directory below the top becomes a repository", without="protect", caged_without="protect")
+def s15_repository(box):
+    work = repository(box)
+    problem = by_payload(box, box.run("S15-repository", options=("--workspace", work)))
+    made = [str(p) for p in work.rglob("HEAD") if p.parent.name not in (".git", "logs", "origin")]
+    return problem or (f"made on the host: {made}" if made else None)
+
+
+attempt("S15", "other spellings of protected names", without="protect", caged_without="protect")(
+    lambda box: by_payload(box, box.run("S15-spellings", options=("--workspace", box.directory("w", 0o777))))
+)
+
+# Of each program one, and those of the finding.
+EXECUTED = (
+    "opencode.json .crush.json crush.json .kiro/settings/mcp.json .roo/mcp.json .amazonq/mcp.json .qwen/settings.json .junie/mcp/mcp.json"
+    " .vs/mcp.json .continue/config.yaml .factory/mcp.json .kilocode/mcp.json .trae/mcp.json .amp/settings.json .augment/settings.json"
+    " lefthook-local.yml lefthook.yaml lefthook.toml lefthook.json .lefthook.json .lefthook-local.toml .lintstagedrc.js lint-staged.config.mjs .huskyrc.js"
+    " .helix/languages.toml .dir-locals-2.el .lazy.lua .pryrc .iex.exs .erlang .perldb .rdbgrc .byebugrc startup.m .ocamlinit .autoenv .autoenv.zsh mise.toml"
+    " .jj/repo/config.toml sub/.jj/x .sl/config sub/.hg/hgrc .bzr/branch/branch.conf _darcs/prefs/defaults .tmux.conf .screenrc .emacs.d/init.el .vim/x"
+    " .oh-my-zsh/x .bash_completion .pam_environment .gnupg/gpg-agent.conf .local/bin/ls .local/lib/python3/x.pth .config/nvim/init.lua"
+).split()
+
+
+@attempt("S15", "names that are executed by whoever opens, enters or commits", without="protect", caged_without="protect")
+def s15_names(box):
+    work = box.directory("w", 0o777)
+    problem = by_payload(box, box.run("S15-names", *EXECUTED, options=("--workspace", work)))
+    return problem or (f"made on the host: {os.listdir(work)}" if set(os.listdir(work)) - {"sub"} else None)
+
+
+@attempt("S15", "a directory with a repository in it, from elsewhere", no_control="elsewhere it is on another file system", caged_without="protect")
+def s15_brought(box):
+    work = box.directory("w", 0o777)
+    problem = by_payload(box, box.run("S15-brought", options=("--workspace", work)))
+    made = [str(p) for p in work.rglob(".git")]
+    return problem or (f"made on the host: {made}" if made else None)
 
 
 # ---- Turning the table into cases --------------------------------------------------------------
