@@ -144,7 +144,7 @@ bool plan_means(const char *guarded, const char *name, const char *path)
             strncasecmp(guarded, path, place) != 0)
                 return false;
         if (!anywhere)
-                return matches(name, path + place + 1);
+                return !*name || matches(name, path + place + 1);
         if (strcmp(name, head) == 0)
                 return completes_repository(path + place);
         last = strrchr(path, '/');

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/* Which names mean a protected one, and which make a directory a repository. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "policy/plan.h"
+
+static bool means(const char *name, const char *path)
+{
+        char guarded[256];
+
+        snprintf(guarded, sizeof(guarded), "/w%s%s", *name ? "/" : "", name);
+        return plan_means(guarded, name, path);
+}
+
+static void assert_all(const char *name, const char *const *paths, bool expected)
+{
+        for (; *paths; paths++)
+                if (means(name, *paths) != expected)
+                        fail_msg("%s %s %s", *paths, expected ? "is not" : "is", name);
+}
+
+static void a_name_and_what_is_above_and_below(void **state)
+{
+        static const char *const are[] = { "/w/.git/hooks", "/w/.git/hooks/x", "/w/.git",    "/w",
+                                           "/w/.GIT/Hooks", "/W/.git",         "/w/git~1/hooks",
+                                           "/w/.git./hooks", "/w/.git/hooks:x", NULL };
+        static const char *const others[] = { "/w/.git/hook", "/w/.gitx",   "/w/.git/hooksx",
+                                              "/w/a/.git",    "/wx/.git",   "/x/.git/hooks",
+                                              "/w/git/hooks", "/w/.git.bak", "/w/.git/x/hooks", NULL };
+        static const char *const all[] = { "/w", "/w/x", "/w/x/y", NULL };
+
+        (void)state;
+        assert_all(".git/hooks", are, true);
+        assert_all(".git/hooks", others, false);
+        assert_all("", all, true);
+        assert_false(means("", "/wx"));
+}
+
+static void other_spellings_at_any_depth(void **state)
+{
+        static const char *const are[] = { "/w/.git",      "/w/a/.git",  "/w/a/.Git . ",
+                                           "/w/a/GIT~1",   "/w/b/git~9", "/w/.git::$INDEX_ALLOCATION",
+                                           "/w/.g\u200cit", "/w/.git\ufeff", "/w/\u202e.git", NULL };
+        static const char *const others[] = { "/w/a/.gitignore", "/w/a/git~x", "/w/git",
+                                              "/w/.git/x",       "/w/a/.git~", "/w/.g\u00e9it",
+                                              "/w",              "/",          NULL };
+
+        (void)state;
+        assert_all("**/.git", are, true);
+        assert_all("**/.git", others, false);
+}
+
+static void repositories(void **state)
+{
+        static const char *const are[] = {
+                "/w/HEAD",
+                "/w/docs/HEAD",
+                "/w/a.git/HEAD",
+                "/w/.git/x/HEAD",
+                "/w/.git/refs/heads/HEAD",
+                "/w/.git/logs/objects",
+                "/w/.git/refs/remotes/origin/refs",
+                "/w/sub/.git/hidden/HEAD",
+                NULL,
+        };
+        static const char *const others[] = {
+                "/w/.git/HEAD",
+                "/w/.git/logs/HEAD",
+                "/w/.git/refs/remotes/origin/HEAD",
+                "/w/.git/logs/refs/remotes/a/b/HEAD",
+                "/w/sub/.git/HEAD",
+                "/w/.git/modules/x/HEAD",
+                "/w/.git/worktrees/x/HEAD",
+                "/w/.git/HEAD.lock",
+                "/w/components/Head",
+                "/w/bin/head",
+                "/w/.git/refs",
+                "/w/.git/objects",
+                "/w/objects",
+                "/w/HEAD/x",
+                NULL,
+        };
+
+        (void)state;
+        assert_all("**/HEAD", are, true);
+        assert_all("**/HEAD", others, false);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(a_name_and_what_is_above_and_below),
+                cmocka_unit_test(other_spellings_at_any_depth),
+                cmocka_unit_test(repositories),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
