@@ -59,7 +59,7 @@ static bool protected(const struct child *child, const struct guard_path *path)
                 if (plan_is_guarded(&child->plan->guards[i], path->text) &&
                     box_fence(FENCE_PROTECT))
                         return true;
-        return false;
+        return guard_means_head(child, path) && box_fence(FENCE_PROTECT);
 }
 
 bool guard_is_kept(const struct child *child, const char *text)

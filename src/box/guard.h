@@ -84,6 +84,9 @@ void guard_continue(struct child *child, const struct seccomp_notif *call);
 /* Must this place stay as it is, by itself or with one above it? */
 bool guard_is_kept(const struct child *child, const char *text);
 
+/* Is it the name by which a directory is a repository, as this directory reads it (guard_case.c)? */
+bool guard_means_head(const struct child *child, const struct guard_path *path);
+
 /* Refuse a protected name that is not there yet. */
 int guard_check_new(struct child *child, const struct guard_path *path);
 
