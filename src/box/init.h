@@ -14,9 +14,35 @@ enum box_verdict notify_serve(struct child *child); /* notify.c */
 /* Note a refused path, address or name in the page, counting what is there already. */
 void notify_trace(struct box_page *page, enum box_trace_kind kind, const char *text, int error);
 
+/* Memory that is shared within the tree (shared.c): answer a call that makes some, false where it is
+ * another call; what there is; whether a memory file is among that; and give up what nobody has any
+ * more, now or where that was not done just before. */
+struct seccomp_notif;
+bool shared_serve(struct child *child, const struct seccomp_notif *call);
+uint64_t shared_held(void);
+bool shared_has(dev_t device, ino_t inode);
+bool shared_forget(struct child *child, bool now);
+
+/* Things that processes have open, each once; beyond so many, once for each who has it. */
+#define INODES_MAX 1024
+struct inodes {
+        uint64_t all[INODES_MAX];
+        unsigned n;
+};
+
+/* What the tree's sockets hold; those that its processes have open are given. */
+uint64_t buffers_held(struct child *child, const struct inodes *open); /* buffers.c */
+
 /* Look at the whole tree: what it uses, whether that is too much, and when to look again. */
 #define LOOK_USUAL (25 * NSEC_PER_MSEC)
 enum box_verdict watch_tree(struct child *child, uint64_t now, uint64_t *ret_next); /* watch.c */
+
+/* The processes of the tree, without init; how many there are. */
+#define WATCH_PROCESSES_MAX 4096
+size_t watch_list(struct child *child, pid_t *pids, size_t max);
+
+/* The sum of one column of a table below /proc, however long. */
+uint64_t watch_sum(struct child *child, const char *path, unsigned wanted);
 
 /* Who has main's memory too (holder.c): is it the only other process of the box? What it has is
  * counted with main, so a look begins with letting it go where main has another memory by now; then

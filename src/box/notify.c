@@ -115,7 +115,8 @@ enum box_verdict notify_serve(struct child *child)
         memset(&out, 0, sizeof(out));
         if (ioctl(child->notifier, SECCOMP_IOCTL_NOTIF_RECV, &in) < 0)
                 return BOX_OK; /* the caller is dead */
-        if (!denied(child, in.call.data.nr) && guard_serve(child, &in.call))
+        if (!denied(child, in.call.data.nr) &&
+            (shared_serve(child, &in.call) || guard_serve(child, &in.call)))
                 return BOX_OK;
 
         out.answer.id = in.call.id;

@@ -5,7 +5,8 @@
  * kernel's per-process limits (limits.c) bound what can happen between two looks.
  *
  * Memory is what a tree costs the host: anonymous pages, each counted once however many processes
- * share it, and pages held in memory files, seen or not.
+ * share it, pages held in memory files, seen or not, and what the kernel itself needs for the tree:
+ * page tables, buffers of sockets and pipes, descriptors, filters, locks.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -27,6 +28,12 @@
 #define SLACK_PART 8              /* of the time to the next look at a tree that is still */
 #define TICK (NSEC_PER_SEC / 100) /* of /proc's processor times */
 #define FILES_MAX 256
+/* What the kernel needs for one of these, at most; the first few pipes of a tree are its streams. */
+#define DESCRIPTOR_COST (2 * KIB)
+#define FILTER_COST (64 * KIB)
+#define PIPE_COST (64 * KIB)
+#define PIPES_FREE 16
+#define INODE_COST KIB
 
 struct tree {
         uint64_t resident;  /* everything mapped, shared pages counted anew in each process */
@@ -34,7 +41,9 @@ struct tree {
         uint64_t shared;    /* mapped memory files, exact, once refined */
         uint64_t tasks;
         uint64_t cpu;
-        uint64_t held; /* memory files that are open */
+        uint64_t held;   /* memory files that are open and not init's own */
+        uint64_t kernel; /* page tables, descriptors, filters */
+        struct inodes pipes, sockets;
         dev_t devices[FILES_MAX];
         ino_t inodes[FILES_MAX];
         unsigned n_files;
@@ -110,36 +119,79 @@ static bool add_stat(struct tree *tree, const char *text)
         return zombie && threads > 1;
 }
 
-/* Memory files that a process holds open: they cost memory whether anyone maps them or not. */
+/* A memory file costs memory whether anyone maps it or not. */
+static void add_file(struct tree *tree, const struct stat *st)
+{
+        bool seen = shared_has(st->st_dev, st->st_ino);
+
+        for (unsigned i = 0; i < tree->n_files; i++)
+                seen |= tree->devices[i] == st->st_dev && tree->inodes[i] == st->st_ino;
+        if (seen)
+                return;
+        if (tree->n_files < FILES_MAX) {
+                tree->devices[tree->n_files] = st->st_dev;
+                tree->inodes[tree->n_files++] = st->st_ino;
+        }
+        tree->held += (uint64_t)st->st_blocks * 512;
+}
+
+/* "pipe:[123]": whether it was not seen before. */
+static bool add_inode(struct inodes *inodes, const char *link)
+{
+        const char *at = strchr(link, '[') + 1;
+        uint64_t inode = number(&at);
+
+        for (unsigned i = 0; i < MIN(inodes->n, INODES_MAX); i++)
+                if (inodes->all[i] == inode)
+                        return false;
+        if (inodes->n < INODES_MAX)
+                inodes->all[inodes->n] = inode;
+        inodes->n++;
+        return true;
+}
+
+/* What a process holds open. */
 static void add_held(struct tree *tree, int process)
 {
         char room[2048], link[64];
         _cleanup_fd_ int directory = openat(process, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        struct stat st;
         long n;
 
         while (directory >= 0 && (n = syscall(SYS_getdents64, directory, room, sizeof(room))) > 0)
                 for (long at = 0; at < n;) {
                         struct entry *entry = (struct entry *)(room + at);
-                        struct stat st;
                         ssize_t length;
-                        bool seen = false;
 
                         at += entry->length;
                         length = readlinkat(directory, entry->name, link, sizeof(link) - 1);
-                        if (length < 7 || strncmp(link, "/memfd:", 7) != 0 ||
-                            fstatat(directory, entry->name, &st, 0) < 0)
+                        if (length < 0)
                                 continue;
-                        for (unsigned i = 0; i < tree->n_files; i++)
-                                seen |= tree->devices[i] == st.st_dev &&
-                                        tree->inodes[i] == st.st_ino;
-                        if (seen)
-                                continue;
-                        if (tree->n_files < FILES_MAX) {
-                                tree->devices[tree->n_files] = st.st_dev;
-                                tree->inodes[tree->n_files++] = st.st_ino;
-                        }
-                        tree->held += (uint64_t)st.st_blocks * 512;
+                        link[length] = '\0';
+                        tree->kernel += DESCRIPTOR_COST;
+                        if (strncmp(link, "pipe:[", 6) == 0)
+                                tree->kernel += add_inode(&tree->pipes, link) &&
+                                                                tree->pipes.n > PIPES_FREE
+                                                        ? PIPE_COST
+                                                        : 0;
+                        else if (strncmp(link, "socket:[", 8) == 0)
+                                (void)add_inode(&tree->sockets, link);
+                        else if (strncmp(link, "/memfd:", 7) == 0 &&
+                                 fstatat(directory, entry->name, &st, 0) == 0)
+                                add_file(tree, &st);
                 }
+}
+
+/* What only its status tells: page tables, and filters of the program's own. */
+static void add_status(struct tree *tree, int process)
+{
+        char room[4096];
+        uint64_t filters;
+
+        if (read_file(process, "status", room, sizeof(room)) <= 0)
+                return;
+        filters = field(room, "Seccomp_filters:") / KIB;
+        tree->kernel += field(room, "VmPTE:") + (filters > 2 ? filters - 2 : 0) * FILTER_COST;
 }
 
 /* Shared pages once: each process's share of them, as the kernel adds it up. */
@@ -205,10 +257,12 @@ static void look_at_process(struct tree *tree, int process, enum depth depth)
                         tree->resident += ignored.resident;
                 }
         }
-        if (depth == EXACT)
+        if (depth == EXACT) {
                 add_exact(tree, process);
-        else
+        } else {
                 add_held(tree, process);
+                add_status(tree, process);
+        }
 }
 
 static void look_at_entry(struct child *child, struct tree *tree, const char *name,
@@ -227,16 +281,37 @@ static void look_at_entry(struct child *child, struct tree *tree, const char *na
                 look_at_process(tree, process, depth);
 }
 
-/* Without a pid namespace /proc shows the host's processes: look at those that descend from init.
- */
-static void look_at_descendants(struct child *child, struct tree *tree, enum depth depth)
+/* Without a pid namespace /proc shows the host's processes: those that descend from init count. */
+size_t watch_list(struct child *child, pid_t *pids, size_t max)
+{
+        char room[4096];
+        _cleanup_fd_ int all = -1;
+        size_t found = 0;
+        long n;
+
+        if (child->plan->caged) {
+                init_reap(child); /* a storm leaves more dead than there is time to look at */
+                return tree_list(child->proc, getpid(), pids, max);
+        }
+        all = openat(child->proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        while (all >= 0 && (n = syscall(SYS_getdents64, all, room, sizeof(room))) > 0)
+                for (long at = 0; at < n;) {
+                        struct entry *entry = (struct entry *)(room + at);
+                        const char *digits = entry->name;
+                        pid_t pid = (pid_t)number(&digits);
+
+                        at += entry->length;
+                        if (pid > 1 && found < max)
+                                pids[found++] = pid;
+                }
+        return found;
+}
+
+static void look_at_processes(struct child *child, struct tree *tree, enum depth depth)
 {
         static pid_t pids[TREE_MAX];
         char name[24];
-        size_t n;
-
-        init_reap(child); /* a storm leaves more dead than there is time to look at */
-        n = tree_list(child->proc, getpid(), pids, TREE_MAX);
+        size_t n = watch_list(child, pids, TREE_MAX);
 
         for (size_t i = 0; i < n; i++) {
                 text_number(name, (uint64_t)pids[i]);
@@ -244,29 +319,7 @@ static void look_at_descendants(struct child *child, struct tree *tree, enum dep
         }
 }
 
-static void look_at_processes(struct child *child, struct tree *tree, enum depth depth)
-{
-        char room[4096];
-        _cleanup_fd_ int all = openat(child->proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        long n;
-
-        if (child->plan->caged) {
-                look_at_descendants(child, tree, depth);
-                return;
-        }
-        while (all >= 0 && (n = syscall(SYS_getdents64, all, room, sizeof(room))) > 0)
-                for (long at = 0; at < n;) {
-                        struct entry *entry = (struct entry *)(room + at);
-
-                        at += entry->length;
-                        if (entry->name[0] >= '0' && entry->name[0] <= '9' &&
-                            strcmp(entry->name, "1") != 0)
-                                look_at_entry(child, tree, entry->name, depth);
-                }
-}
-
-/* The sum of one column of a table below /proc/sysvipc, however long. */
-static uint64_t sum_column(struct child *child, const char *path, unsigned wanted)
+uint64_t watch_sum(struct child *child, const char *path, unsigned wanted)
 {
         _cleanup_fd_ int fd = openat(child->proc, path, O_RDONLY | O_CLOEXEC);
         unsigned column = 0;
@@ -298,11 +351,12 @@ static uint64_t sum_column(struct child *child, const char *path, unsigned wante
         return sum;
 }
 
-/* System V objects: resident segments, queued messages, semaphores at what one costs the kernel. */
-static uint64_t held_by_system_v(struct child *child)
+/* System V objects: resident segments, queued messages, semaphores at what one costs the kernel,
+ * with what each process may have to undo. */
+static uint64_t held_by_system_v(struct child *child, uint64_t tasks)
 {
-        return sum_column(child, "sysvipc/shm", 15) + sum_column(child, "sysvipc/msg", 4) +
-               sum_column(child, "sysvipc/sem", 4) * 128;
+        return watch_sum(child, "sysvipc/shm", 15) + watch_sum(child, "sysvipc/msg", 4) +
+               watch_sum(child, "sysvipc/sem", 4) * (128 + 2 * tasks);
 }
 
 static uint64_t held_by_tmpfs(const char *path)
@@ -311,16 +365,17 @@ static uint64_t held_by_tmpfs(const char *path)
 
         if (statfs(path, &fs) < 0)
                 return 0;
-        return (uint64_t)(fs.f_blocks - fs.f_bfree) * (uint64_t)fs.f_bsize;
+        return (uint64_t)(fs.f_blocks - fs.f_bfree) * (uint64_t)fs.f_bsize +
+               (uint64_t)(fs.f_files - fs.f_ffree) * INODE_COST;
 }
 
-static uint64_t held_by_files(struct child *child)
+static uint64_t held_by_files(struct child *child, uint64_t tasks)
 {
         uint64_t sum;
 
         if (!box_fence(FENCE_ROOT) || child->plan->caged) /* all of that is the host's */
                 return 0;
-        sum = held_by_tmpfs("/dev/shm") + held_by_system_v(child);
+        sum = held_by_tmpfs("/dev/shm") + held_by_system_v(child, tasks);
         for (size_t i = 0; i < child->plan->n_steps; i++)
                 if (child->plan->steps[i].kind == PLAN_TMPFS)
                         sum += held_by_tmpfs(child->plan->steps[i].target);
@@ -330,12 +385,18 @@ static uint64_t held_by_files(struct child *child)
 /* What the tree costs: quick and high when that is far from the limit, exact near it. */
 static uint64_t memory_of(struct child *child, struct tree *tree, uint64_t limit)
 {
-        uint64_t held = tree->held + held_by_files(child);
+        uint64_t kernel = tree->kernel + buffers_held(child, &tree->sockets);
+        uint64_t files = tree->held + held_by_files(child, tree->tasks), shared = shared_held();
 
-        if (!limit || tree->resident + held < limit / 2)
-                return tree->resident + held;
+        if (limit && shared_forget(child, false))
+                shared = shared_held();
+        if (!limit || tree->resident + files + shared + kernel < limit / 2)
+                return tree->resident + files + shared + kernel;
         look_at_processes(child, tree, EXACT);
-        return tree->anonymous + MAX(tree->shared, held);
+        if (tree->anonymous + MAX(tree->shared, files + shared) + kernel > limit &&
+            shared_forget(child, true))
+                shared = shared_held();
+        return tree->anonymous + MAX(tree->shared, files + shared) + kernel;
 }
 
 static uint64_t ended_cpu(void)

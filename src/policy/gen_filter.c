@@ -62,6 +62,7 @@ static void print_known(void)
 {
         printf("static const short syscalls_known[] = {\n");
         print_numbers(syscalls_allowed, ARRAY_SIZE(syscalls_allowed));
+        print_numbers(syscalls_counted, ARRAY_SIZE(syscalls_counted));
         print_numbers(syscalls_naming, ARRAY_SIZE(syscalls_naming));
         print_numbers(syscalls_looking, ARRAY_SIZE(syscalls_looking));
         print_numbers(syscalls_refused, ARRAY_SIZE(syscalls_refused));

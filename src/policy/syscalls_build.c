@@ -3,6 +3,7 @@
  */
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <linux/netlink.h>
 #include <linux/ptrace.h>
 #include <sched.h>
 #include <string.h>
@@ -150,8 +151,7 @@ static int add_allowed(struct rules *rules, const char *const *table, size_t len
                 int r;
 
                 if (rules_watched(rules, table[i]) || sets_mode(table[i]) ||
-                    closed_in_cage(rules, table[i]) ||
-                    ((rules->variant & SYSCALLS_ZYGOTE) && strcmp(table[i], "setsockopt") == 0))
+                    closed_in_cage(rules, table[i]))
                         continue;
                 r = rules_add(rules, SCMP_ACT_ALLOW, table[i], 0, NULL);
                 if (r < 0)
@@ -332,6 +332,11 @@ static int add_forking(struct rules *rules)
         if (r == 0)
                 r = rules_add(rules, SCMP_ACT_ALLOW, "ptrace", 1,
                               &SCMP_A0(SCMP_CMP_EQ, PTRACE_INTERRUPT));
+        /* The init of a forked box asks what its sockets hold. */
+        if (r == 0)
+                r = rules_add(rules, SCMP_ACT_ALLOW, "socket", 2,
+                              (struct scmp_arg_cmp[]){ SCMP_A0(SCMP_CMP_EQ, AF_NETLINK),
+                                                       SCMP_A2(SCMP_CMP_EQ, NETLINK_SOCK_DIAG) });
         return r == 0 ? add_options(rules) : r;
 }
 
@@ -402,6 +407,8 @@ int syscalls_build(scmp_filter_ctx context, unsigned variant, char *const *allow
                 r = rules_add_requests(&rules);
         if (r == 0)
                 r = add_conditional(&rules);
+        if (r == 0)
+                r = rules_add_memory(&rules);
         if (r == 0 && (variant & SYSCALLS_ZYGOTE))
                 r = add_forking(&rules);
         if (r == 0 && (variant & SYSCALLS_CAGED))

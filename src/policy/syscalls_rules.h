@@ -32,6 +32,8 @@ bool rules_watched(const struct rules *rules, const char *name);
  * (syscalls_requests.c). */
 int rules_add_requests(struct rules *rules);
 int rules_add_network_sockets(struct rules *rules);
+/* Calls that take memory which init has to count. */
+int rules_add_memory(struct rules *rules);
 
 /* What a box without namespaces may do with conditions, and how it opens files. */
 int rules_add_caged(struct rules *rules);

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the sockets of a box hold, as the kernel tells by sock_diag(7). Of a net namespace of the
+ * box's own all of them count, those on their way in messages of others and those that nobody has
+ * accepted yet included; in the host's, those that its processes have open.
+ */
+#include <fcntl.h>
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <linux/sock_diag.h>
+#include <linux/unix_diag.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "box/init.h"
+
+#define FEW 4             /* sockets, whose buffers are not worth a look */
+#define MESSAGES 11       /* that may wait at a datagram socket, each from another one */
+#define BYTES_MOST 256000 /* in a socket that nothing is known of */
+
+/* What a socket holds is in its own books, but for messages of one that was closed after it had
+ * sent them: then as much as it could have sent. */
+static uint64_t held_by_local(const struct unix_diag_msg *socket, const uint32_t *memory,
+                              unsigned char closed)
+{
+        uint64_t sent = memory[SK_MEMINFO_SNDBUF];
+
+        if (socket->udiag_type == SOCK_DGRAM)
+                return memory[SK_MEMINFO_WMEM_ALLOC] + MESSAGES * sent;
+        return memory[SK_MEMINFO_WMEM_ALLOC] + memory[SK_MEMINFO_OPTMEM] +
+               (closed & (SHUT_RD + 1) ? sent : 0);
+}
+
+static uint64_t read_socket(const struct nlmsghdr *head, int family)
+{
+        size_t fixed = family == AF_UNIX ? sizeof(struct unix_diag_msg)
+                                         : sizeof(struct inet_diag_msg);
+        int wanted = family == AF_UNIX ? UNIX_DIAG_MEMINFO : INET_DIAG_SKMEMINFO;
+        const struct rtattr *at =
+                (const struct rtattr *)((const char *)NLMSG_DATA(head) + NLMSG_ALIGN(fixed));
+        long left = (long)head->nlmsg_len - (long)NLMSG_SPACE(fixed);
+        uint32_t memory[SK_MEMINFO_VARS] = { [SK_MEMINFO_SNDBUF] = BYTES_MOST };
+        unsigned char closed = 0;
+
+        for (; RTA_OK(at, left); at = RTA_NEXT(at, left))
+                if (at->rta_type == wanted)
+                        memcpy(memory, RTA_DATA(at), MIN(sizeof(memory), RTA_PAYLOAD(at)));
+                else if (family == AF_UNIX && at->rta_type == UNIX_DIAG_SHUTDOWN)
+                        closed = *(const unsigned char *)RTA_DATA(at);
+        if (family == AF_UNIX)
+                return held_by_local(NLMSG_DATA(head), memory, closed);
+        return (uint64_t)memory[SK_MEMINFO_RMEM_ALLOC] + memory[SK_MEMINFO_FWD_ALLOC] +
+               memory[SK_MEMINFO_WMEM_QUEUED] + memory[SK_MEMINFO_WMEM_ALLOC] +
+               memory[SK_MEMINFO_OPTMEM] + memory[SK_MEMINFO_BACKLOG];
+}
+
+/* Where the network is the host's: is it one of the tree's? */
+static bool is_own(const struct nlmsghdr *head, int family, const struct inodes *own)
+{
+        uint64_t inode = family == AF_UNIX
+                                 ? ((struct unix_diag_msg *)NLMSG_DATA(head))->udiag_ino
+                                 : ((struct inet_diag_msg *)NLMSG_DATA(head))->idiag_inode;
+
+        for (unsigned i = 0; own && i < MIN(own->n, INODES_MAX); i++)
+                if (own->all[i] == inode)
+                        return true;
+        return !own;
+}
+
+/* Ask for all sockets of a kind and add up. False where the kernel does not tell. */
+static bool add_kind(int diag, int family, unsigned char protocol, const struct inodes *own,
+                     uint64_t *sum)
+{
+        static _Alignas(struct nlmsghdr) char room[32768];
+        struct {
+                struct nlmsghdr head;
+                union {
+                        struct unix_diag_req local;
+                        struct inet_diag_req_v2 inet;
+                };
+        } request = { .head = { .nlmsg_type = SOCK_DIAG_BY_FAMILY,
+                                .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP } };
+        ssize_t n;
+
+        if (family == AF_UNIX)
+                request.local = (struct unix_diag_req){ .sdiag_family = AF_UNIX,
+                                                        .udiag_states = ~0U,
+                                                        .udiag_show = UDIAG_SHOW_MEMINFO };
+        else
+                request.inet = (struct inet_diag_req_v2){ .sdiag_family = (unsigned char)family,
+                                                          .sdiag_protocol = protocol,
+                                                          .idiag_ext =
+                                                                  1 << (INET_DIAG_SKMEMINFO - 1),
+                                                          .idiag_states = ~0U };
+        request.head.nlmsg_len =
+                NLMSG_LENGTH(family == AF_UNIX ? sizeof(request.local) : sizeof(request.inet));
+        if (send(diag, &request, request.head.nlmsg_len, 0) < 0)
+                return false;
+        while ((n = recv(diag, room, sizeof(room), 0)) > 0) {
+                unsigned left = (unsigned)n;
+
+                for (struct nlmsghdr *at = (struct nlmsghdr *)room; NLMSG_OK(at, left);
+                     at = NLMSG_NEXT(at, left)) {
+                        if (at->nlmsg_type == NLMSG_DONE)
+                                return true;
+                        if (at->nlmsg_type != SOCK_DIAG_BY_FAMILY)
+                                return false;
+                        if (is_own(at, family, own))
+                                *sum += read_socket(at, family);
+                }
+        }
+        return false;
+}
+
+/* "sockets: used 7", those of the whole namespace. */
+static uint64_t count_sockets(struct child *child)
+{
+        static int fd = -1; /* init's own: it is asked for at every look */
+        static const char before[] = "sockets: used ";
+        char text[64] = "";
+        uint64_t n = 0;
+
+        if (fd < 0)
+                fd = openat(child->proc, "self/net/sockstat", O_RDONLY | O_CLOEXEC);
+        if (fd < 0 || pread(fd, text, sizeof(text) - 1, 0) <= 0 ||
+            strncmp(text, before, strlen(before)) != 0)
+                return 0;
+        for (const char *at = text + strlen(before); *at >= '0' && *at <= '9'; at++)
+                n = n * 10 + (uint64_t)(*at - '0');
+        return n;
+}
+
+/* Of netlink, as a table: "sk Eth Pid Groups Rmem Wmem ...". */
+static uint64_t held_by_netlink(struct child *child)
+{
+        return watch_sum(child, "self/net/netlink", 5) + watch_sum(child, "self/net/netlink", 6);
+}
+
+uint64_t buffers_held(struct child *child, const struct inodes *open)
+{
+        static const struct {
+                int family;
+                unsigned char protocol;
+        } kinds[] = { { AF_UNIX, 0 },
+                      { AF_INET, IPPROTO_TCP },
+                      { AF_INET6, IPPROTO_TCP },
+                      { AF_INET, IPPROTO_UDP },
+                      { AF_INET6, IPPROTO_UDP } };
+        enum policy_network network = child->plan->policy->network;
+        bool hosts = child->plan->caged || network == POLICY_NETWORK_HOST || !box_fence(FENCE_NET);
+        size_t n_kinds = network == POLICY_NETWORK_NONE ? 1 : ARRAY_SIZE(kinds);
+        uint64_t n = hosts ? open->n : count_sockets(child);
+        uint64_t sum = n > INODES_MAX && hosts ? (n - INODES_MAX) * BYTES_MOST : 0;
+        _cleanup_fd_ int diag = -1;
+
+        if (n <= FEW)
+                return 0;
+        diag = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+        if (diag < 0)
+                return n * BYTES_MOST;
+        for (size_t i = 0; i < n_kinds; i++)
+                if (!add_kind(diag, kinds[i].family, kinds[i].protocol, hosts ? open : NULL, &sum))
+                        return n * BYTES_MOST;
+        return sum + (hosts ? 0 : held_by_netlink(child));
+}
