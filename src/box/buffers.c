@@ -16,17 +16,21 @@
 
 #include "box/init.h"
 
-#define FEW 4             /* sockets, whose buffers are not worth a look */
+#define FEW 2             /* sockets, whose buffers are not worth a look */
 #define MESSAGES 11       /* that may wait at a datagram socket, each from another one */
+#define SHARE 16          /* of the time goes into asking at most: one part of so many */
+#define LISTENS 10        /* the state, as sock_diag(7) has it */
 #define BYTES_MOST 256000 /* in a socket that nothing is known of */
 
 /* What a socket holds is in its own books, but for messages of one that was closed after it had
  * sent them: then as much as it could have sent. */
 static uint64_t held_by_local(const struct unix_diag_msg *socket, const uint32_t *memory,
-                              unsigned char closed)
+                              unsigned char closed, uint32_t waiting)
 {
         uint64_t sent = memory[SK_MEMINFO_SNDBUF];
 
+        if (socket->udiag_state == LISTENS) /* those who are to be accepted are not told of */
+                return waiting * sent;
         if (socket->udiag_type == SOCK_DGRAM)
                 return memory[SK_MEMINFO_WMEM_ALLOC] + MESSAGES * sent;
         return memory[SK_MEMINFO_WMEM_ALLOC] + memory[SK_MEMINFO_OPTMEM] +
@@ -35,13 +39,14 @@ static uint64_t held_by_local(const struct unix_diag_msg *socket, const uint32_t
 
 static uint64_t read_socket(const struct nlmsghdr *head, int family)
 {
-        size_t fixed = family == AF_UNIX ? sizeof(struct unix_diag_msg)
-                                         : sizeof(struct inet_diag_msg);
+        size_t fixed =
+                family == AF_UNIX ? sizeof(struct unix_diag_msg) : sizeof(struct inet_diag_msg);
         int wanted = family == AF_UNIX ? UNIX_DIAG_MEMINFO : INET_DIAG_SKMEMINFO;
         const struct rtattr *at =
                 (const struct rtattr *)((const char *)NLMSG_DATA(head) + NLMSG_ALIGN(fixed));
         long left = (long)head->nlmsg_len - (long)NLMSG_SPACE(fixed);
         uint32_t memory[SK_MEMINFO_VARS] = { [SK_MEMINFO_SNDBUF] = BYTES_MOST };
+        struct unix_diag_rqlen queue = { 0 };
         unsigned char closed = 0;
 
         for (; RTA_OK(at, left); at = RTA_NEXT(at, left))
@@ -49,8 +54,10 @@ static uint64_t read_socket(const struct nlmsghdr *head, int family)
                         memcpy(memory, RTA_DATA(at), MIN(sizeof(memory), RTA_PAYLOAD(at)));
                 else if (family == AF_UNIX && at->rta_type == UNIX_DIAG_SHUTDOWN)
                         closed = *(const unsigned char *)RTA_DATA(at);
+                else if (family == AF_UNIX && at->rta_type == UNIX_DIAG_RQLEN)
+                        memcpy(&queue, RTA_DATA(at), MIN(sizeof(queue), RTA_PAYLOAD(at)));
         if (family == AF_UNIX)
-                return held_by_local(NLMSG_DATA(head), memory, closed);
+                return held_by_local(NLMSG_DATA(head), memory, closed, queue.udiag_rqueue);
         return (uint64_t)memory[SK_MEMINFO_RMEM_ALLOC] + memory[SK_MEMINFO_FWD_ALLOC] +
                memory[SK_MEMINFO_WMEM_QUEUED] + memory[SK_MEMINFO_WMEM_ALLOC] +
                memory[SK_MEMINFO_OPTMEM] + memory[SK_MEMINFO_BACKLOG];
@@ -87,13 +94,14 @@ static bool add_kind(int diag, int family, unsigned char protocol, const struct 
         if (family == AF_UNIX)
                 request.local = (struct unix_diag_req){ .sdiag_family = AF_UNIX,
                                                         .udiag_states = ~0U,
-                                                        .udiag_show = UDIAG_SHOW_MEMINFO };
+                                                        .udiag_show = UDIAG_SHOW_MEMINFO |
+                                                                      UDIAG_SHOW_RQLEN };
         else
-                request.inet = (struct inet_diag_req_v2){ .sdiag_family = (unsigned char)family,
-                                                          .sdiag_protocol = protocol,
-                                                          .idiag_ext =
-                                                                  1 << (INET_DIAG_SKMEMINFO - 1),
-                                                          .idiag_states = ~0U };
+                request.inet =
+                        (struct inet_diag_req_v2){ .sdiag_family = (unsigned char)family,
+                                                   .sdiag_protocol = protocol,
+                                                   .idiag_ext = 1 << (INET_DIAG_SKMEMINFO - 1),
+                                                   .idiag_states = ~0U };
         request.head.nlmsg_len =
                 NLMSG_LENGTH(family == AF_UNIX ? sizeof(request.local) : sizeof(request.inet));
         if (send(diag, &request, request.head.nlmsg_len, 0) < 0)
@@ -138,7 +146,7 @@ static uint64_t held_by_netlink(struct child *child)
         return watch_sum(child, "self/net/netlink", 5) + watch_sum(child, "self/net/netlink", 6);
 }
 
-uint64_t buffers_held(struct child *child, const struct inodes *open)
+static uint64_t ask(struct child *child, uint64_t n, const struct inodes *own)
 {
         static const struct {
                 int family;
@@ -148,20 +156,33 @@ uint64_t buffers_held(struct child *child, const struct inodes *open)
                       { AF_INET6, IPPROTO_TCP },
                       { AF_INET, IPPROTO_UDP },
                       { AF_INET6, IPPROTO_UDP } };
-        enum policy_network network = child->plan->policy->network;
-        bool hosts = child->plan->caged || network == POLICY_NETWORK_HOST || !box_fence(FENCE_NET);
-        size_t n_kinds = network == POLICY_NETWORK_NONE ? 1 : ARRAY_SIZE(kinds);
-        uint64_t n = hosts ? open->n : count_sockets(child);
-        uint64_t sum = n > INODES_MAX && hosts ? (n - INODES_MAX) * BYTES_MOST : 0;
+        bool local = child->plan->policy->network == POLICY_NETWORK_NONE;
+        uint64_t sum = own && n > INODES_MAX ? (n - INODES_MAX) * BYTES_MOST : 0;
         _cleanup_fd_ int diag = -1;
 
-        if (n <= FEW)
-                return 0;
         diag = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
         if (diag < 0)
                 return n * BYTES_MOST;
-        for (size_t i = 0; i < n_kinds; i++)
-                if (!add_kind(diag, kinds[i].family, kinds[i].protocol, hosts ? open : NULL, &sum))
+        for (size_t i = 0; i < (local ? 1 : ARRAY_SIZE(kinds)); i++)
+                if (!add_kind(diag, kinds[i].family, kinds[i].protocol, own, &sum))
                         return n * BYTES_MOST;
-        return sum + (hosts ? 0 : held_by_netlink(child));
+        return sum + (own ? 0 : held_by_netlink(child));
+}
+
+/* The host may have very many: then what was seen last has to do for a while. */
+uint64_t buffers_held(struct child *child, const struct inodes *open)
+{
+        static uint64_t next, held;
+        bool hosts = child->plan->caged || child->plan->policy->network == POLICY_NETWORK_HOST ||
+                     !box_fence(FENCE_NET);
+        uint64_t before = time_now(), after, n = hosts ? open->n : count_sockets(child);
+
+        if (n <= (hosts ? 0 : FEW))
+                return 0;
+        if (hosts && before < next)
+                return held;
+        held = ask(child, n, hosts ? open : NULL);
+        after = time_now();
+        next = after + (after - before) * SHARE;
+        return held;
 }

@@ -14,9 +14,9 @@ enum box_verdict notify_serve(struct child *child); /* notify.c */
 /* Note a refused path, address or name in the page, counting what is there already. */
 void notify_trace(struct box_page *page, enum box_trace_kind kind, const char *text, int error);
 
-/* Memory that is shared within the tree (shared.c): answer a call that makes some, false where it is
- * another call; what there is; whether a memory file is among that; and give up what nobody has any
- * more, now or where that was not done just before. */
+/* Memory that is shared within the tree (shared.c): answer a call that makes some, false where it
+ * is another call; what there is; whether a memory file is among that; and give up what nobody has
+ * any more, now or where that was not done just before. */
 struct seccomp_notif;
 bool shared_serve(struct child *child, const struct seccomp_notif *call);
 uint64_t shared_held(void);
@@ -32,6 +32,9 @@ struct inodes {
 
 /* What the tree's sockets hold; those that its processes have open are given. */
 uint64_t buffers_held(struct child *child, const struct inodes *open); /* buffers.c */
+
+/* Areas and watches, as they were counted last. */
+uint64_t objects_held(struct child *child, uint64_t limit); /* objects.c */
 
 /* Look at the whole tree: what it uses, whether that is too much, and when to look again. */
 #define LOOK_USUAL (25 * NSEC_PER_MSEC)

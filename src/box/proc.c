@@ -36,7 +36,7 @@ static const struct {
         const char *path, *value;
 } namespace_limits[] = {
         { "sys/user/max_user_namespaces", "0" },
-        { "sys/user/max_inotify_instances", "64" },
+        { "sys/user/max_inotify_instances", "16" },
         { "sys/user/max_inotify_watches", "8192" },
 };
 

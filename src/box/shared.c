@@ -24,6 +24,7 @@
 #define FILES_MAX 512
 #define PIECES_MAX 512
 #define FOUND_MAX 1024
+#define RULES_MAX 4096
 #define NAME_ROOM 250    /* the longest name of a memory file */
 #define SMALL (64 * KIB) /* not worth keeping */
 #define SCANS_MAX 4      /* of a tree in which processes come and go */
@@ -46,9 +47,10 @@ static unsigned n_pieces;
 
 /* ---- Memory files ---- */
 
-/* Does nobody else have it open or mapped? Only then the kernel grants a lease for writing. Somebody
- * may still have a descriptor by which it can only be looked at (O_PATH), perhaps on its way between
- * two sockets: so it is emptied first, and kept and counted where a seal forbids that. */
+/* Does nobody else have it open or mapped? Only then the kernel grants a lease for writing.
+ * Somebody may still have a descriptor by which it can only be looked at (O_PATH), perhaps on its
+ * way between two sockets: so it is emptied first, and kept and counted where a seal forbids that.
+ */
 static bool is_left(int fd)
 {
         char link[40];
@@ -316,8 +318,7 @@ static uint64_t pieces_sum(void)
 
 static int note_mapping(struct child *child, const struct seccomp_notif *call)
 {
-        uint64_t length = (call->data.args[1] + 4095) & ~4095ULL,
-                 limit = child->page->spec.memory;
+        uint64_t length = (call->data.args[1] + 4095) & ~4095ULL, limit = child->page->spec.memory;
 
         if (n_pieces == PIECES_MAX || length > limit || pieces_sum() + length > limit)
                 forget_pieces(child, (pid_t)call->pid);
@@ -328,6 +329,17 @@ static int note_mapping(struct child *child, const struct seccomp_notif *call)
         return 0;
 }
 
+/* ---- Landlock rules of the program's own ---- */
+
+/* Kernel memory for each, in each process that enters the domain, and nothing tells how many there
+ * are. */
+static int note_rule(void)
+{
+        static unsigned n;
+
+        return n++ < RULES_MAX ? 0 : -E2BIG;
+}
+
 /* ---- For the rest of init ---- */
 
 bool shared_serve(struct child *child, const struct seccomp_notif *call)
@@ -335,7 +347,8 @@ bool shared_serve(struct child *child, const struct seccomp_notif *call)
         int r;
 
         if (call->data.arch != AUDIT_ARCH_X86_64 ||
-            (call->data.nr != SYS_memfd_create && call->data.nr != SYS_mmap))
+            (call->data.nr != SYS_memfd_create && call->data.nr != SYS_mmap &&
+             call->data.nr != SYS_landlock_add_rule))
                 return false;
         if (call->data.nr == SYS_mmap && (call->data.args[3] & MAP_HUGETLB)) {
                 guard_answer(child, call, -ENOMEM);
@@ -352,7 +365,7 @@ bool shared_serve(struct child *child, const struct seccomp_notif *call)
                         guard_answer(child, call, r);
                 return true;
         }
-        r = note_mapping(child, call);
+        r = call->data.nr == SYS_mmap ? note_mapping(child, call) : note_rule();
         if (r < 0)
                 guard_answer(child, call, r);
         else

@@ -19,6 +19,7 @@
 #include "box/init.h"
 #include "box/tree.h"
 
+#define LOOK_LONG (10 * NSEC_PER_MSEC)  /* a look that takes longer looks at numbers again */
 #define LOOK_STILL (50 * NSEC_PER_MSEC) /* at a tree in which nothing happens, at least */
 #define LOOK_ASLEEP NSEC_PER_SEC        /* and at most */
 #define LOOK_NEAR (2 * NSEC_PER_MSEC)
@@ -28,12 +29,15 @@
 #define SLACK_PART 8              /* of the time to the next look at a tree that is still */
 #define TICK (NSEC_PER_SEC / 100) /* of /proc's processor times */
 #define FILES_MAX 256
-/* What the kernel needs for one of these, at most; the first few pipes of a tree are its streams. */
+/* What the kernel needs for one of these, at most; the first few pipes of a tree are its streams.
+ */
 #define DESCRIPTOR_COST (2 * KIB)
 #define FILTER_COST (64 * KIB)
 #define PIPE_COST (64 * KIB)
 #define PIPES_FREE 16
 #define INODE_COST KIB
+#define NOTICES_COST (5 * MIB) /* of inotify(7), with as many events as may wait */
+#define NOTICES_FREE 4
 
 struct tree {
         uint64_t resident;  /* everything mapped, shared pages counted anew in each process */
@@ -44,6 +48,7 @@ struct tree {
         uint64_t held;   /* memory files that are open and not init's own */
         uint64_t kernel; /* page tables, descriptors, filters */
         struct inodes pipes, sockets;
+        unsigned notices;
         dev_t devices[FILES_MAX];
         ino_t inodes[FILES_MAX];
         unsigned n_files;
@@ -170,12 +175,14 @@ static void add_held(struct tree *tree, int process)
                         link[length] = '\0';
                         tree->kernel += DESCRIPTOR_COST;
                         if (strncmp(link, "pipe:[", 6) == 0)
-                                tree->kernel += add_inode(&tree->pipes, link) &&
-                                                                tree->pipes.n > PIPES_FREE
-                                                        ? PIPE_COST
-                                                        : 0;
+                                tree->kernel +=
+                                        add_inode(&tree->pipes, link) && tree->pipes.n > PIPES_FREE
+                                                ? PIPE_COST
+                                                : 0;
                         else if (strncmp(link, "socket:[", 8) == 0)
                                 (void)add_inode(&tree->sockets, link);
+                        else if (strcmp(link, "anon_inode:inotify") == 0)
+                                tree->kernel += ++tree->notices > NOTICES_FREE ? NOTICES_COST : 0;
                         else if (strncmp(link, "/memfd:", 7) == 0 &&
                                  fstatat(directory, entry->name, &st, 0) == 0)
                                 add_file(tree, &st);
@@ -307,13 +314,39 @@ size_t watch_list(struct child *child, pid_t *pids, size_t max)
         return found;
 }
 
-static void look_at_processes(struct child *child, struct tree *tree, enum depth depth)
+/* What the descriptors of all cost, without a look at any of them: since Linux 6.2 the size of the
+ * directory is their number. */
+static uint64_t cost_of_descriptors(struct child *child, const pid_t *pids, size_t n)
 {
-        static pid_t pids[TREE_MAX];
-        char name[24];
-        size_t n = watch_list(child, pids, TREE_MAX);
+        uint64_t sum = 0;
+        struct stat st;
+        char path[32];
 
         for (size_t i = 0; i < n; i++) {
+                text_copy(text_number(path, (uint64_t)pids[i]), 4, "/fd");
+                sum += fstatat(child->proc, path, &st, 0) == 0 ? (uint64_t)st.st_size : 0;
+        }
+        return sum * DESCRIPTOR_COST;
+}
+
+/* Where a tree of very many processes is busy, init has little of the processors, and a look at all
+ * of them takes long: what would end it is seen to before that, and again on the way. */
+static void look_at_processes(struct child *child, struct tree *tree, enum depth depth)
+{
+        uint64_t limit = child->page->spec.memory, cost, next = 0;
+        static pid_t pids[TREE_MAX];
+        size_t n = watch_list(child, pids, TREE_MAX);
+        char name[24];
+
+        for (size_t i = 0; i < n; i++) {
+                if (limit && depth == QUICK && time_now() >= next) {
+                        cost = cost_of_descriptors(child, pids, n);
+                        if (cost > limit) {
+                                tree->kernel = MAX(tree->kernel, cost);
+                                return;
+                        }
+                        next = time_now() + LOOK_LONG;
+                }
                 text_number(name, (uint64_t)pids[i]);
                 look_at_entry(child, tree, name, depth);
         }
@@ -385,9 +418,12 @@ static uint64_t held_by_files(struct child *child, uint64_t tasks)
 /* What the tree costs: quick and high when that is far from the limit, exact near it. */
 static uint64_t memory_of(struct child *child, struct tree *tree, uint64_t limit)
 {
-        uint64_t kernel = tree->kernel + buffers_held(child, &tree->sockets);
+        uint64_t kernel = tree->kernel;
         uint64_t files = tree->held + held_by_files(child, tree->tasks), shared = shared_held();
 
+        if (limit && kernel > limit)
+                return kernel;
+        kernel += buffers_held(child, &tree->sockets) + objects_held(child, limit);
         if (limit && shared_forget(child, false))
                 shared = shared_held();
         if (!limit || tree->resident + files + shared + kernel < limit / 2)

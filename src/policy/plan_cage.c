@@ -250,8 +250,10 @@ static int add_steps(struct plan *plan, cbx_error *error)
                         break;
                 }
         }
+        /* What is mapped of /dev/zero, open for writing, would be memory that nobody counts. */
         for (size_t i = 0; r == 0 && i < ARRAY_SIZE(devices); i++)
-                r = add_common(plan, devices[i], PLAN_USES);
+                r = add_common(plan, devices[i],
+                               strcmp(devices[i], "/dev/zero") == 0 ? PLAN_READS : PLAN_USES);
         if (r == 0 && plan->tty)
                 r = add_common(plan, "/dev/tty", PLAN_USES);
         if (r == 0) /* Landlock closes what in it belongs to processes outside of the box */

@@ -74,5 +74,7 @@ int rules_add_memory(struct rules *rules)
         }
         /* Nobody answers its calls; what is forked from it has a filter of its own. */
         r = rules_add(rules, SCMP_ACT_ALLOW, "mmap", 0, NULL);
+        if (r == 0)
+                r = rules_add(rules, SCMP_ACT_ALLOW, "landlock_add_rule", 0, NULL);
         return r == 0 ? rules_add(rules, SCMP_ACT_ALLOW, "memfd_create", 0, NULL) : r;
 }

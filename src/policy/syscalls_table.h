@@ -47,7 +47,7 @@ static const char *const syscalls_allowed[] = {
         "sched_get_priority_max", "sched_get_priority_min", "sched_rr_get_interval",
         "sched_getattr", "sched_setattr", "getpriority", "setpriority", "ioprio_get",
         "ioprio_set", "getcpu", "getrusage", "getrlimit", "setrlimit", "times", "pidfd_open",
-        "pidfd_send_signal", "restart_syscall", "landlock_create_ruleset", "landlock_add_rule",
+        "pidfd_send_signal", "restart_syscall", "landlock_create_ruleset",
         "landlock_restrict_self", "seccomp",
         /* signals */
         "kill", "tkill", "tgkill", "pause", "alarm", "sigaltstack", "rt_sigaction",
@@ -94,7 +94,9 @@ static const struct {
 };
 
 /* Allowed, but for what init has to count or what does nothing (syscalls_memory.c). */
-static const char *const syscalls_counted[] = { "mmap", "memfd_create", "setsockopt" };
+static const char *const syscalls_counted[] = {
+        "mmap", "memfd_create", "landlock_add_rule", "setsockopt",
+};
 
 /* Calls that make or replace a name: allowed, and looked at by init in a guarded box. The opening
  * calls are looked at only when they carry O_CREAT. */
