@@ -372,7 +372,7 @@ def file_size(user):
 @harness.for_people("open-files: EMFILE")
 def open_files(user):
     script = "import os\nl = []\ntry:\n    while True: l.append(os.dup(0))\nexcept OSError as e: print(e.errno, l[-1] + 1)"
-    for options, most in ((["--open-files", "32"], 32), ([], 1024)):
+    for options, most in ((["--open-files", "32"], 32), ([], 768)):
         result = exited(box("--json", *options, "--", PYTHON, "-c", script, user=user))
         equal(result.stdout, f"24 {most}\n", "stdout")
     result = exited(box("--json", "--open-files", "32", "--", "sh", "-c", "ulimit -n; ulimit -Hn; ulimit -n 64 2>/dev/null || echo held", user=user))

@@ -13,6 +13,8 @@ static const char *const devices[] = {
         "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty",
 };
 
+#define TERMINALS "64" /* all boxes together have what the host leaves them, some 3000 */
+
 static size_t n_devices(const struct child *child)
 {
         return ARRAY_SIZE(devices) - (child->plan->tty ? 0 : 1);
@@ -38,6 +40,7 @@ static int mount_terminals(struct child *child)
         if (fs < 0 || syscall(SYS_fsconfig, fs, FSCONFIG_SET_FLAG, "newinstance", NULL, 0) < 0 ||
             syscall(SYS_fsconfig, fs, FSCONFIG_SET_STRING, "ptmxmode", "0666", 0) < 0 ||
             syscall(SYS_fsconfig, fs, FSCONFIG_SET_STRING, "mode", "0620", 0) < 0 ||
+            syscall(SYS_fsconfig, fs, FSCONFIG_SET_STRING, "max", TERMINALS, 0) < 0 ||
             syscall(SYS_fsconfig, fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
                 return step_failed(child, "make private terminals", NULL, errno);
         tree = (int)syscall(SYS_fsmount, fs, FSMOUNT_CLOEXEC,

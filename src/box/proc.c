@@ -36,8 +36,8 @@ static const struct {
         const char *path, *value;
 } namespace_limits[] = {
         { "sys/user/max_user_namespaces", "0" },
-        { "sys/user/max_inotify_instances", "16" },
-        { "sys/user/max_inotify_watches", "8192" },
+        { "sys/user/max_inotify_instances", "8" },
+        { "sys/user/max_inotify_watches", "4096" },
 };
 
 static int set_namespace_limits(struct child *child)

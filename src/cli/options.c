@@ -14,7 +14,7 @@ const char options_help[] =
         "Network: --net none|loopback|host             (none)\n"
         "Env:     --env NAME=VALUE   set               --env NAME          pass on\n"
         "Limits:  --timeout SEC (30) --cpu SEC  --cpus N  --memory SIZE (512M)\n"
-        "         --processes N (128)  --open-files N (1024)  --file-size SIZE (1G)\n"
+        "         --processes N (128)  --open-files N (768)  --file-size SIZE (1G)\n"
         "         --tmp-size SIZE (64M)  --output SIZE  --capture SIZE (100K)\n"
         "Calls:   --allow-syscall NAME  --deny-syscall NAME  --on-denied errno|kill\n"
         "Policy:  --policy FILE      --require GUARANTEE  --best-effort\n"

@@ -19,6 +19,7 @@
 #define PLAN_BOX_ID 1000
 #define PLAN_BOX_NAME "box"
 #define PLAN_HOST_ID 0x70000000U
+#define PLAN_HOST_IDS 0x10000U
 #define PLAN_HOME "/tmp"
 
 /* One step in building the root of a box; applied in order. */

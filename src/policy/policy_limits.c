@@ -29,7 +29,7 @@ static const struct limit {
         { "memory", LIMIT_SIZE, true, AT(memory), 512 * MIB, MIB, SIZE_LIMIT_MAX },
         { "processes", LIMIT_COUNT, true, AT(processes), 128, 1, 1 << 22 },
         { "file_size", LIMIT_SIZE, true, AT(file_size), GIB, 1, SIZE_LIMIT_MAX },
-        { "open_files", LIMIT_COUNT, true, AT(open_files), 1024, 8, 1 << 20 },
+        { "open_files", LIMIT_COUNT, true, AT(open_files), 768, 8, 1 << 20 },
         { "tmp_size", LIMIT_SIZE, false, AT(tmp_size), POLICY_TMP_SIZE, 1, SIZE_LIMIT_MAX },
         { "output", LIMIT_SIZE, true, AT(output), 0, 1, SIZE_LIMIT_MAX },
         { "capture", LIMIT_SIZE, false, AT(capture), 100 * KIB, 0, GIB },

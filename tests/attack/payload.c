@@ -394,8 +394,8 @@ int main(int argc, char **argv)
         const struct attack *const groups[] = {
                 attacks_life,  attacks_resources, attacks_handles, attacks_files,
                 tools,         attacks_privilege, attacks_surface, attacks_channels,
-                attacks_extra, attacks_traces,    attacks_cage, attacks_filter,
-                attacks_extra, attacks_traces,    attacks_cage,    attacks_memory2,
+                attacks_extra, attacks_traces,    attacks_cage,    attacks_filter,
+                attacks_memory2,
         };
 
         if (argc < 3) {

@@ -42,7 +42,7 @@ static void an_empty_object_is_the_safe_default(void **state)
         assert_int_equal(p->limits.memory, 512 * MIB);
         assert_int_equal(p->limits.processes, 128);
         assert_int_equal(p->limits.file_size, GIB);
-        assert_int_equal(p->limits.open_files, 1024);
+        assert_int_equal(p->limits.open_files, 768);
         assert_int_equal(p->limits.tmp_size, 64 * MIB);
         assert_int_equal(p->limits.output, 0);
         assert_int_equal(p->limits.capture, 100 * KIB);
