@@ -355,7 +355,8 @@ bool shared_serve(struct child *child, const struct seccomp_notif *call)
                 return true;
         }
         /* Until the program is there, its limit is not known. */
-        if (child->page->spec.memory == 0 || atomic_load(&child->page->started) == 0) {
+        if (child->page->spec.memory == 0 || atomic_load(&child->page->started) == 0 ||
+            !box_fence(FENCE_WATCH)) {
                 guard_continue(child, call);
                 return true;
         }

@@ -3,23 +3,13 @@
  * S9 and S11. */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/inotify.h>
 #include <sys/ipc.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/sem.h>
-#include <sys/sendfile.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -293,13 +283,13 @@ static long take_nested(long total)
         int carrier[2], pair[2];
         long have = 0;
 
-        if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, carrier) < 0)
-                return 0;
-        while (have < total && socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0) {
-                have += fill_socket(pair[0], 32000) + fill_socket(pair[1], 32000);
-                if (send_descriptor(carrier[0], pair[0]) < 0)
+        for (int i = 0; have < total && socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0; i++) {
+                if (i % 32 == 0 && socketpair(AF_UNIX, SOCK_SEQPACKET, 0, carrier) < 0)
                         break;
-                send_descriptor(carrier[0], pair[1]);
+                have += fill_socket(pair[0], 32000) + fill_socket(pair[1], 32000);
+                if (send_descriptor(carrier[0], pair[0]) < 0 ||
+                    send_descriptor(carrier[0], pair[1]) < 0)
+                        break;
                 close(pair[0]);
                 close(pair[1]);
         }
@@ -434,28 +424,6 @@ static long take_descriptors_spread(long total)
         return in_processes(120, total, take_descriptors);
 }
 
-static long take_filters(long total)
-{
-        static struct sock_filter code[4096];
-        struct sock_fprog program = { 4096, code };
-        long have = 0;
-
-        for (int i = 0; i < 4096; i++)
-                code[i] = (struct sock_filter)BPF_STMT(i % 2 ? BPF_LD | BPF_W | BPF_ABS
-                                                             : BPF_ALU | BPF_ADD | BPF_K,
-                                                       i % 2 ? 0 : (unsigned)i);
-        code[4095] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-        while (have < total && syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0)
-                have += 100 * KIB;
-        return have;
-}
-
-static long take_filters_spread(long total)
-{
-        return in_processes(120, total, take_filters);
-}
-
 /* Rules on ports cost no file. */
 static long take_rules(long total)
 {
@@ -484,29 +452,6 @@ static long take_rules_spread(long total)
         return in_processes(4, total, take_rules);
 }
 
-/* Events that nobody reads. */
-static long take_events(long total)
-{
-        char name[240];
-        long have = 0;
-
-        for (int i = 0; have < total; i++) {
-                int fd = inotify_init1(IN_NONBLOCK);
-
-                if (fd < 0 || inotify_add_watch(fd, "/tmp", IN_CREATE | IN_DELETE) < 0)
-                        break;
-        }
-        memset(name, 'x', sizeof(name));
-        memcpy(name, "/tmp/", 5);
-        for (int i = 0; have < total && i < 8192; i++) {
-                snprintf(name + 220, 20, "%d", i);
-                close(open(name, O_RDWR | O_CREAT, 0600));
-                unlink(name);
-                have += 2 * 300 * 16;
-        }
-        return have;
-}
-
 static long undo_all(long total)
 {
         long have = 0;
@@ -527,19 +472,6 @@ static long take_undo(long total)
                 if (semget(IPC_PRIVATE, 32000, IPC_CREAT | 0600) < 0)
                         return 0;
         return in_processes(120, total, undo_all);
-}
-
-static long take_inodes(long total)
-{
-        long have = 0;
-        char name[64];
-
-        for (int i = 0; have < total; i++, have += KIB) {
-                snprintf(name, sizeof(name), "/tmp/d%d", i);
-                if (mkdir(name, 0700) < 0)
-                        break;
-        }
-        return have;
 }
 
 static const struct {
@@ -564,11 +496,8 @@ static const struct {
         { "locks", take_locks_spread },
         { "watches", take_watches_spread },
         { "descriptors", take_descriptors_spread },
-        { "filters", take_filters_spread },
         { "rules", take_rules_spread },
-        { "events", take_events },
         { "undo", take_undo },
-        { "inodes", take_inodes },
 };
 
 static int s9_memory(int argc, char **argv)
