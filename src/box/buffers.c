@@ -175,14 +175,16 @@ uint64_t buffers_held(struct child *child, const struct inodes *open)
         static uint64_t next, held;
         bool hosts = child->plan->caged || child->plan->policy->network == POLICY_NETWORK_HOST ||
                      !box_fence(FENCE_NET);
-        uint64_t before = time_now(), after, n = hosts ? open->n : count_sockets(child);
+        uint64_t now = time_now(), used, n = hosts ? open->n : count_sockets(child);
 
         if (n <= (hosts ? 0 : FEW))
                 return 0;
-        if (hosts && before < next)
+        if (hosts && now < next) {
+                child->stale = true;
                 return held;
+        }
+        used = watch_clock();
         held = ask(child, n, hosts ? open : NULL);
-        after = time_now();
-        next = after + (after - before) * SHARE;
+        next = watch_pause(now, watch_clock() - used, SHARE);
         return held;
 }

@@ -60,6 +60,7 @@ struct child {
         bool scoped;                  /* Landlock lets this process signal those below it alone */
         bool alone;                   /* init: nobody else is left */
         bool still;                   /* init: the last look found nothing new */
+        bool stale;                   /* init: something was not counted anew in it */
         bool unhurried;               /* prepared with nobody waiting for it */
         _Atomic bool *used;           /* set when something may be left in its lent net namespace */
         bool zygote;                  /* its program is one from which boxes will be forked */

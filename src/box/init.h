@@ -33,6 +33,15 @@ struct inodes {
 /* What the tree's sockets hold; those that its processes have open are given. */
 uint64_t buffers_held(struct child *child, const struct inodes *open); /* buffers.c */
 
+/* When to do again what has taken init that much of the processors: one part of `share` of the time
+ * goes into it at most, but it is never put off for long. */
+#define PAUSE_MOST (200 * NSEC_PER_MSEC)
+uint64_t watch_clock(void); /* watch.c: what init has used */
+static inline uint64_t watch_pause(uint64_t now, uint64_t used, unsigned share)
+{
+        return now + MIN(used * share, PAUSE_MOST);
+}
+
 /* Areas and watches, as they were counted last. */
 uint64_t objects_held(struct child *child, uint64_t limit); /* objects.c */
 

@@ -13,7 +13,7 @@
 #define AREA_COST 256 /* bytes, with its part of the tree in which it is found */
 #define AREAS_FREE 4096
 #define WATCH_COST 192
-#define PAUSE (100 * NSEC_PER_MSEC)
+#define PAUSE (50 * NSEC_PER_MSEC)
 #define SHARE 8 /* of the time goes into counting at most: one part of so many */
 
 /* How many lines of a file begin with this, as far as `most`. */
@@ -88,12 +88,14 @@ static uint64_t count(struct child *child, uint64_t limit)
 uint64_t objects_held(struct child *child, uint64_t limit)
 {
         static uint64_t next, held;
-        uint64_t before = time_now(), after;
+        uint64_t now = time_now(), used = watch_clock();
 
-        if (limit == 0 || before < next)
+        if (limit == 0)
+                return 0;
+        child->stale |= now < next || next == 0;
+        if (now < next)
                 return held;
         held = next == 0 ? 0 : count(child, limit); /* what has just begun has none */
-        after = time_now();
-        next = after + MAX((after - before) * SHARE, PAUSE);
+        next = MAX(watch_pause(now, watch_clock() - used, SHARE), now + PAUSE);
         return held;
 }

@@ -396,14 +396,13 @@ uint64_t shared_held(void)
 bool shared_forget(struct child *child, bool now)
 {
         static uint64_t next;
-        uint64_t before = time_now();
+        uint64_t used = watch_clock();
 
-        if (n_files + n_pieces == 0 || (!now && before < next))
+        if (n_files + n_pieces == 0 || (!now && time_now() < next))
                 return false;
         forget_files();
         if (n_pieces > 0)
                 forget_pieces(child, 0);
-        next = time_now();
-        next += (next - before) * SCAN_SHARE;
+        next = watch_pause(time_now(), watch_clock() - used, SCAN_SHARE);
         return true;
 }

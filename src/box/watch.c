@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #include "box/init.h"
 #include "box/tree.h"
@@ -435,6 +436,14 @@ static uint64_t memory_of(struct child *child, struct tree *tree, uint64_t limit
         return tree->anonymous + MAX(tree->shared, files + shared) + kernel;
 }
 
+uint64_t watch_clock(void)
+{
+        struct timespec clock;
+
+        (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &clock);
+        return (uint64_t)clock.tv_sec * NSEC_PER_SEC + (uint64_t)clock.tv_nsec;
+}
+
 static uint64_t ended_cpu(void)
 {
         struct rusage usage;
@@ -512,7 +521,10 @@ static enum box_verdict look(struct child *child, uint64_t now, uint64_t *ret_ne
         still_begin(&tree.still, child);
         look_at_processes(child, &tree, QUICK);
         tree.cpu += ended_cpu();
+        child->stale = false;
         memory = memory_of(child, &tree, limit);
+        if (child->stale)
+                tree.still.last_pid = 0; /* a tree that sleeps from now on is looked at again */
         page->memory_peak = MAX(page->memory_peak, memory);
         page->processes_peak = MAX(page->processes_peak, tree.tasks);
         page->cpu = MAX(page->cpu, tree.cpu);
