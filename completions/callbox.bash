@@ -4,8 +4,8 @@
 _callbox_guarantees='tree-kill files network syscalls privileges environment memory pids cpu
         landlock cgroup'
 
-_callbox_policy_options='--workspace --read --write --hide --tmpfs --protect --unprotect --no-system
-        --net --env --timeout --cpu --cpus --memory --processes --file-size --open-files --tmp-size --output
+_callbox_policy_options='--workspace --read --write --hide --tmpfs --protect --unprotect --hold
+        --no-system --net --env --timeout --cpu --cpus --memory --processes --file-size --open-files --tmp-size --output
         --capture --allow-syscall --deny-syscall --on-denied --policy --require --best-effort --box
         --help'
 
@@ -28,7 +28,8 @@ _callbox_offer()
 _callbox_takes_value()
 {
         case $1 in
-        --workspace | --read | --write | --hide | --tmpfs | --protect | --unprotect | --net | --env | \
+        --workspace | --read | --write | --hide | --tmpfs | --protect | --unprotect | --hold | \
+                --net | --env | \
                 --timeout | --cpu | --cpus | --memory | --processes | --file-size | --open-files | \
                 --tmp-size | --output | --capture | --allow-syscall | --deny-syscall | \
                 --on-denied | --policy | --require | --box | --cwd | --stdin | --spec | --warden | --report | \
@@ -47,7 +48,7 @@ _callbox_value()
         --workspace | --cwd | --tmpfs | --tools | --policies)
                 _filedir -d
                 ;;
-        --read | --write | --hide | --warden | --report | --token-file | --audit)
+        --read | --write | --hide | --hold | --warden | --report | --token-file | --audit)
                 _filedir
                 ;;
         --stdin)

@@ -11,6 +11,7 @@ const char options_help[] =
         "         --read PATH[:BOX]  shown read-only   --write PATH[:BOX]  shown writable\n"
         "         --hide PATH        not shown         --tmpfs PATH[=SIZE] empty, private\n"
         "         --protect NAME     --unprotect NAME  --no-system  hide /usr, /etc\n"
+        "         --hold PATH        stays as it is in whatever the box may write\n"
         "Network: --net none|loopback|host             (none)\n"
         "Env:     --env NAME=VALUE   set               --env NAME          pass on\n"
         "Limits:  --timeout SEC (30) --cpu SEC  --cpus N  --memory SIZE (512M)\n"
@@ -46,6 +47,7 @@ static const struct option {
         { "--tmpfs", APPEND_TMPFS, "files", "tmpfs", false },
         { "--protect", APPEND, "files", "protect", false },
         { "--unprotect", UNPROTECT, NULL, NULL, false },
+        { "--hold", APPEND, "files", "hold", false },
         { "--box", SET_TEXT, NULL, "box", false },
         { "--net", SET_TEXT, NULL, "network", false },
         { "--env", VARIABLE, "environment", NULL, false },

@@ -26,6 +26,7 @@ static const struct spelling {
         { "hide", "files", "hidden mask deny_read" },
         { "tmpfs", "files", "tmp scratch" },
         { "protect", "files", "protected" },
+        { "hold", "files", "held keep" },
         { "pass", "environment", "inherit keep passthrough pass_through" },
         { "set", "environment", "values" },
         { "wall", "limits", "timeout time wall_time walltime deadline seconds" },

@@ -228,6 +228,10 @@ int plan_add_fact(struct plan *plan, const char *directory, const char *path,
 int plan_note(struct plan *plan, const char *path);
 /* Keep a place of the box, or a name in it, as it is. */
 int plan_add_guard(struct plan *plan, const char *place, const char *name);
+/* Let no box of this plan create, change, replace or remove what is at a host path, nor a directory
+ * above it that it may write, whether there is something now or not. The path is absolute and may
+ * have links in it. One that no writable tree shows costs nothing (plan_hold.c). */
+int plan_hold(struct plan *plan, const char *path, const char *where, cbx_error *error);
 /* What of it can be had without namespaces (plan_cage.c). */
 int plan_cage(struct plan *plan, cbx_error *error);
 /* The environment block (plan_environment.c). */

@@ -316,6 +316,25 @@ static int add_protection(struct plan *plan, size_t index, cbx_error *error)
         return r;
 }
 
+static int add_held(struct plan *plan, const char *directory, cbx_error *error)
+{
+        char path[2 * PATH_MAX], current[PATH_MAX] = "";
+        int r = 0;
+
+        if (!plan->policy->hold[0])
+                return 0;
+        if (!directory && !getcwd(current, sizeof(current)))
+                return error_set(error, -errno, "files.hold", "cannot tell where . is: %s",
+                                 strerror(errno));
+        for (char **held = plan->policy->hold; r == 0 && *held; held++) {
+                snprintf(path, sizeof(path), "%s%s%s",
+                         **held == '/' ? "" : (directory ? directory : current),
+                         **held == '/' ? "" : "/", *held);
+                r = plan_hold(plan, path, "files.hold", error);
+        }
+        return r;
+}
+
 int plan_add_files(struct plan *plan, const struct plan_options *options, cbx_error *error)
 {
         const cbx_policy *policy = plan->policy;
@@ -360,6 +379,8 @@ int plan_add_files(struct plan *plan, const struct plan_options *options, cbx_er
                 start = strdup(plan->steps[workspace].target);
                 r = start ? add_protection(plan, workspace, error) : error_oom(error);
         }
+        if (r == 0)
+                r = add_held(plan, options->directory, error);
         if (r == 0 && plan_give_way(plan) < 0)
                 r = error_oom(error);
         for (size_t i = 0; r == 0 && i < policy->n_paths; i++)

@@ -31,6 +31,7 @@ static void policy_free(cbx_policy *policy)
         free(policy->paths);
         free(policy->variables);
         list_free(policy->protect);
+        list_free(policy->hold);
         list_free(policy->syscalls_allow);
         list_free(policy->syscalls_deny);
         free(policy);
@@ -60,9 +61,10 @@ static int policy_new(cbx_policy **ret_policy)
         policy->system = true;
         policy_limits_default(&policy->limits);
         policy->protect = list_new();
+        policy->hold = list_new();
         policy->syscalls_allow = list_new();
         policy->syscalls_deny = list_new();
-        if (!policy->protect || !policy->syscalls_allow || !policy->syscalls_deny)
+        if (!policy->protect || !policy->hold || !policy->syscalls_allow || !policy->syscalls_deny)
                 return -ENOMEM;
         for (size_t i = 0; policy_protect_default[i]; i++)
                 if (list_add(&policy->protect, policy_protect_default[i]) < 0)
@@ -216,6 +218,7 @@ static int policy_finish(cbx_policy *policy, cbx_error *error)
         if (r < 0)
                 return r;
         list_sort(policy->protect);
+        list_sort(policy->hold);
         list_sort(policy->syscalls_allow);
         list_sort(policy->syscalls_deny);
         r = policy_finish_variables(policy, error);

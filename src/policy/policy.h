@@ -80,6 +80,7 @@ struct cbx_policy {
         struct policy_path *paths;
         size_t n_paths;
         char **protect; /* names protected in the workspace; NULL-terminated */
+        char **hold;    /* host paths that stay as they are in every writable tree; NULL-terminated */
         enum policy_network network;
         struct policy_variable *variables;
         size_t n_variables;

@@ -12,6 +12,7 @@
 /* Bounds on the lists of a policy. */
 #define POLICY_PATHS_MAX 1024
 #define POLICY_PROTECT_MAX 1024
+#define POLICY_HOLD_MAX 4096
 #define POLICY_VARIABLES_MAX 1024
 #define POLICY_SYSCALLS_MAX 512 /* in each list */
 

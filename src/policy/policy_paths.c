@@ -331,12 +331,32 @@ static int read_protect(json_t *value, const struct json_place *at, cbx_error *e
         return json_read_array(value, at, read_protect_name, error, policy);
 }
 
+static int read_held(json_t *value, const struct json_place *at, cbx_error *error, void *to)
+{
+        cbx_policy *policy = to;
+        const char *path;
+        int r;
+
+        r = read_path_text(value, at, error, &path);
+        if (r < 0)
+                return r;
+        if (list_length(policy->hold) == POLICY_HOLD_MAX)
+                return json_refuse(at, error, "a policy holds at most %d paths", POLICY_HOLD_MAX);
+        return list_take(&policy->hold, tidy_path(path)) < 0 ? error_oom(error) : 0;
+}
+
+static int read_hold(json_t *value, const struct json_place *at, cbx_error *error, void *to)
+{
+        return json_read_array(value, at, read_held, error, to);
+}
+
 int policy_read_files(json_t *value, const struct json_place *at, cbx_error *error, void *policy)
 {
         static const struct json_field fields[] = {
                 { "read", read_read_list },      { "write", read_write_list },
                 { "workspace", read_workspace }, { "hide", read_hide_list },
                 { "tmpfs", read_tmpfs_list },    { "protect", read_protect },
+                { "hold", read_hold },
         };
 
         return json_read_fields(value, at, fields, ARRAY_SIZE(fields), error, policy);

@@ -67,7 +67,8 @@ static json_t *files_to_json(const cbx_policy *policy)
             (workspace && put(json, "workspace", path_to_json(workspace)) < 0) ||
             put(json, "hide", paths_to_json(policy, POLICY_HIDE)) < 0 ||
             put(json, "tmpfs", paths_to_json(policy, POLICY_TMPFS)) < 0 ||
-            put(json, "protect", list_to_json(policy->protect)) < 0)
+            put(json, "protect", list_to_json(policy->protect)) < 0 ||
+            put(json, "hold", list_to_json(policy->hold)) < 0)
                 return NULL;
         return TAKE_PTR(json);
 }
