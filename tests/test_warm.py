@@ -283,12 +283,12 @@ def replaced(user):
                 write_tool(place / "tool", str(n + 1))
 
 
-@harness.case("a workspace that was replaced is not seen")
+@harness.case("a workspace that was replaced is not seen but by a policy that is made anew")
 def workspace_replaced():
     place = SCRATCH.directory(False)
     argv, line = marked("cat; cat note")
     with warden_of() as warden:
-        policy = LIBRARY.policy({"files": {"workspace": str(place / "w")}})
+        before = None
 
         def again():
             run(warden, policy, argv, cwd=str(place / "w"))
@@ -296,6 +296,11 @@ def workspace_replaced():
         for n in range(4):
             (place / "w").mkdir()
             (place / "w" / "note").write_text(f"{n}\n")
+            policy = LIBRARY.policy({"files": {"workspace": str(place / "w")}})
+            if before:  # it keeps the directory that it was made for
+                report = warden.run(before, argv, cwd=str(place / "w"))
+                check(report["reason"] == "setup" and "is now another one" in report["text"], report["text"])
+            before = policy
             for _ in range(2):
                 equal(run(warden, policy, argv, cwd=str(place / "w"))["output"], b"%d\n" % n, "the note")
                 waiting(line, again)

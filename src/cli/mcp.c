@@ -138,8 +138,13 @@ static int open_toolbox(struct mcp *mcp, cbx_error *error)
         cbx_warden_options warden = CBX_WARDEN_OPTIONS_INIT;
         cbx_toolbox_options options = CBX_TOOLBOX_OPTIONS_INIT;
         _cleanup_policy_ cbx_policy *policy = NULL;
-        int r = options_policy(&mcp->options, error, &policy);
+        int r;
 
+        options_guard(&mcp->options, "the audit log", mcp->http.audit, "--audit", false);
+        options_guard(&mcp->options, "the token", mcp->http.token_file, "--token-file", true);
+        options_guard(&mcp->options, "the socket of the warden", mcp->warden_socket, "--warden",
+                      false);
+        r = options_policy(&mcp->options, error, &policy);
         if (r == 0)
                 r = show_kept(mcp, &policy, error);
         if (r < 0)
@@ -152,6 +157,8 @@ static int open_toolbox(struct mcp *mcp, cbx_error *error)
         r = cli_open_warden(&warden, &mcp->warden, error);
         if (r == 0)
                 r = cbx_toolbox_open(mcp->warden, &options, &mcp->toolbox, error);
+        if (r == 0)
+                r = cli_guard_tools(&mcp->options, mcp->toolbox, error);
         if (r == 0 && mcp->tools)
                 r = cbx_toolbox_load(mcp->toolbox, mcp->tools, error);
         if (r == 0 && !mcp->no_builtin) /* what cannot be kept here is told now */

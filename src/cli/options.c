@@ -6,6 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "policy/inputs.h"
+#include "policy/outputs.h"
+#include "tool/toolbox.h"
+
 const char options_help[] =
         "Files:   --workspace DIR    writable, the start directory; protected names hold\n"
         "         --read PATH[:BOX]  shown read-only   --write PATH[:BOX]  shown writable\n"
@@ -441,8 +445,36 @@ static int set_wall(const struct options *options, json_t *policy)
         return json_object_set_new(limits, "wall", json_real(options->wall)) < 0 ? -ENOMEM : 0;
 }
 
+void options_guard(struct options *options, const char *what, const char *path, const char *option,
+                   bool secret)
+{
+        if (path && options->n_inputs < OPTIONS_INPUTS_MAX)
+                options->inputs[options->n_inputs++] =
+                        (struct options_input){ what, path, option, secret };
+}
+
+static int hold_inputs(const struct options *options, cbx_policy **policy, cbx_error *error)
+{
+        char program[4096];
+        int r = 0;
+
+        if (options->file)
+                r = inputs_hold(policy, "the policy", options->file,
+                                options->argument ? "" : "--policy", error);
+        if (r == 0 && inputs_own_program(program, sizeof(program)))
+                r = inputs_hold(policy, "the command", program, "", error);
+        for (size_t i = 0; r == 0 && i < options->n_inputs; i++) {
+                const struct options_input *input = &options->inputs[i];
+
+                r = (input->secret ? inputs_hide : inputs_hold)(policy, input->what, input->path,
+                                                                input->option, error);
+        }
+        return r;
+}
+
 int options_policy(struct options *options, cbx_error *error, cbx_policy **ret_policy)
 {
+        _cleanup_policy_ cbx_policy *made = NULL;
         _cleanup_json_ json_t *policy = NULL;
         int r = 0;
 
@@ -460,7 +492,24 @@ int options_policy(struct options *options, cbx_error *error, cbx_policy **ret_p
         for (size_t i = 0; r == 0 && i < options->n_unprotect; i++)
                 r = unprotect(json_object_get(json_object_get(policy, "files"), "protect"),
                               options->unprotect[i], error);
-        return r < 0 ? r : policy_from_json(policy, error, ret_policy);
+        if (r == 0)
+                r = policy_from_json(policy, error, &made);
+        if (r == 0)
+                r = hold_inputs(options, &made, error);
+        if (r == 0)
+                *ret_policy = TAKE_PTR(made);
+        return r;
+}
+
+int cli_guard_tools(const struct options *options, cbx_toolbox *toolbox, cbx_error *error)
+{
+        int r = options->file ? toolbox_hold(toolbox, options->file, false) : 0;
+
+        for (size_t i = 0; r == 0 && i < options->n_inputs; i++)
+                if (!outputs_is_stream(options->inputs[i].path))
+                        r = toolbox_hold(toolbox, options->inputs[i].path,
+                                         options->inputs[i].secret);
+        return r < 0 ? error_oom(error) : 0;
 }
 
 /* Let the text name an option where it names the JSON path that the option became. */

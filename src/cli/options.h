@@ -7,6 +7,8 @@
 
 #define WALL_FOREVER 1e9 /* seconds: the longest that a policy may say */
 
+#define OPTIONS_INPUTS_MAX 4
+
 struct options {
         json_t *policy;   /* what the options say, as a policy document */
         char *file;       /* --policy */
@@ -20,6 +22,11 @@ struct options {
                 char option[32];
         } * origins;
         size_t n_origins;
+        struct options_input {
+                const char *what, *path, *option;
+                bool secret;
+        } inputs[OPTIONS_INPUTS_MAX];
+        size_t n_inputs;
 };
 
 void options_free(struct options *options);
@@ -28,8 +35,17 @@ void options_free(struct options *options);
  * them, or a negative errno with the error filled. */
 int options_take(struct options *options, int argc, char **argv, int *index, cbx_error *error);
 
-/* Put file and options together. */
+/* A file of the verb's own that no box may write, nor see where it is a secret; NULL: there is none.
+ * "the report", "--report". */
+void options_guard(struct options *options, const char *what, const char *path, const char *option,
+                   bool secret);
+
+/* Put file and options together. The policy holds what tells callbox what to do: the file, the
+ * command itself, and what was guarded. */
 int options_policy(struct options *options, cbx_error *error, cbx_policy **ret_policy);
+
+/* The same for the policies that tools bring along. */
+int cli_guard_tools(const struct options *options, cbx_toolbox *toolbox, cbx_error *error);
 
 /* Let an error name the option that the user typed rather than the JSON path it became. */
 void options_blame(const struct options *options, cbx_error *error);

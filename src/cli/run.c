@@ -17,6 +17,7 @@
 #include "cli/spec.h"
 #include "cli/verb.h"
 #include "policy/host.h"
+#include "policy/outputs.h"
 #include "warden/call.h"
 #include "warden/input.h"
 
@@ -140,6 +141,9 @@ static int parse(struct run *run, int argc, char **argv, cbx_error *error)
                 error_hint(error, "callbox run [OPTIONS] -- PROGRAM [ARG...]");
                 return -EINVAL;
         }
+        options_guard(&run->options, "the spec", run->spec_file, "--spec", false);
+        options_guard(&run->options, "the report", run->report_file, "--report", false);
+        options_guard(&run->options, "the socket of the warden", run->warden, "--warden", false);
         run->tty |= run->spec.tty;
         if (run->tty) /* whoever sits there ends it */
                 run->options.wall = WALL_FOREVER;
@@ -367,12 +371,8 @@ static int run_call(struct run *run, struct report *report)
 /* Opened before anything runs: a report that cannot be written is no reason to have run. */
 static int open_report_file(struct run *run, cbx_error *error)
 {
-        run->report_fd =
-                open(run->report_file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
-        if (run->report_fd < 0)
-                return error_set(error, -errno, "--report", "cannot write %s: %s", run->report_file,
-                                 strerror(errno));
-        return 0;
+        run->report_fd = outputs_open(run->report_file, O_TRUNC, 0666, "--report", error);
+        return run->report_fd < 0 ? run->report_fd : 0;
 }
 
 /* Print what there is to print; the exit code tells of a report that could not be written. */

@@ -104,6 +104,8 @@ static int open_tools(struct tool_command *command, struct box_of_tools *tools, 
         if (r == 0)
                 r = cbx_toolbox_open(tools->warden, &options, &tools->toolbox, error);
         if (r == 0)
+                r = cli_guard_tools(&command->options, tools->toolbox, error);
+        if (r == 0)
                 r = cbx_toolbox_load(tools->toolbox, command->tools, error);
         if (r == 0)
                 print_broken(tools->toolbox, command->tools);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* callbox tool check: every mistake in every manifest, with file, place and fix. */
 #include <dirent.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "cli/tool.h"
+#include "policy/inputs.h"
 #include "tool/tool.h"
 
 #define MANIFEST_BYTES MIB
@@ -19,6 +19,8 @@ struct check {
         json_t *names;  /* name → file */
         json_t *report; /* one object for each file */
         size_t n_files, n_mistakes;
+        struct tool **tools; /* that are in order so far */
+        size_t n_tools;
 };
 
 /* Is there such a program along the PATH, which the box has as the caller does? */
@@ -83,6 +85,41 @@ static void check_name(struct check *check, const struct tool *tool, const char 
         }
 }
 
+/* What a toolbox would refuse: a tool that may write where manifests are followed, or what another
+ * tool is made of. */
+static void check_inputs(struct check *check, const struct tool *tool,
+                         struct tool_mistakes *mistakes)
+{
+        struct inputs_mounts *mounts = NULL;
+        cbx_error error = CBX_ERROR_INIT;
+        int r;
+
+        (void)inputs_mounts_read(&mounts);
+        r = tool_refuse_input(tool, mounts, "the folder of manifests", check->directory, "policy",
+                              &error);
+        if (r == 0)
+                r = tool_refuse_input(tool, mounts, "the folder of policies", check->policies,
+                                      "policy", &error);
+        if (r == 0)
+                r = tool_refuse_pair(tool, tool, mounts, &error);
+        for (size_t i = 0; r == 0 && i < check->n_tools; i++)
+                r = tool_refuse_pair(tool, check->tools[i], mounts, &error);
+        if (r < 0)
+                tool_mistake_add(mistakes, &error);
+        inputs_mounts_free(mounts);
+}
+
+static int note_tool(struct check *check, struct tool *tool)
+{
+        struct tool **tools = reallocarray(check->tools, check->n_tools + 1, sizeof(*tools));
+
+        if (!tools)
+                return -ENOMEM;
+        check->tools = tools;
+        tools[check->n_tools++] = tool_ref(tool);
+        return 0;
+}
+
 static void print(struct check *check, const char *path, const struct tool *tool,
                   const struct tool_mistakes *mistakes)
 {
@@ -116,16 +153,11 @@ static int check_file(struct check *check, const char *path)
                                       .policy = check->policy };
         _cleanup_mistakes_ struct tool_mistakes mistakes = TOOL_MISTAKES_INIT;
         _cleanup_tool_ struct tool *tool = NULL;
-        _cleanup_free_ char *text = NULL;
+        _cleanup_free_ char *text = NULL, *real = NULL;
         cbx_error error = CBX_ERROR_INIT;
-        struct stat facts;
         size_t length;
-        int r = stat(path, &facts) < 0 ? -errno : 0;
+        int r = tool_read_input(path, MANIFEST_BYTES, &text, &length, &real);
 
-        if (r == 0) /* as the toolbox: a pipe would be waited for, or be read empty */
-                r = S_ISREG(facts.st_mode)
-                            ? file_read(AT_FDCWD, path, MANIFEST_BYTES, &text, &length)
-                            : -EINVAL;
         if (r == -ENOMEM)
                 return r;
         snprintf(shown, sizeof(shown), "%s", path);
@@ -138,6 +170,11 @@ static int check_file(struct check *check, const char *path)
                 check_host(tool, &mistakes);
                 check_program(tool, &mistakes);
                 check_name(check, tool, shown, &mistakes);
+                if (tool_add_input(tool, real) < 0)
+                        return -ENOMEM;
+                check_inputs(check, tool, &mistakes);
+                if (mistakes.n == 0 && note_tool(check, tool) < 0)
+                        return -ENOMEM;
         }
         if (mistakes.failed)
                 return -ENOMEM;
@@ -227,6 +264,9 @@ int tool_command_check(struct tool_command *command)
                 else if (check.n_files == 0)
                         code = cli_fail("there are no manifests (*.json) in %s", place);
         }
+        for (size_t i = 0; i < check.n_tools; i++)
+                tool_unref(check.tools[i]);
+        free(check.tools);
         json_decref(check.names);
         json_decref(check.report);
         cbx_policy_unref(check.policy);

@@ -19,6 +19,7 @@
 
 #include "cli/verb.h"
 #include "cli/wrap.h"
+#include "policy/outputs.h"
 #include "warden/call.h"
 
 #define LOOK_EVERY (50 * NSEC_PER_MSEC) /* at a server whose client is gone */
@@ -328,11 +329,10 @@ int cli_wrap(int argc, char **argv)
         clock_gettime(CLOCK_REALTIME, &report.started_at);
         r = parse(&wrap, argc, argv, &report.error);
         if (r == 0 && wrap.report_file) {
-                wrap.report_fd = open(wrap.report_file,
-                                      O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
-                if (wrap.report_fd < 0)
-                        r = error_set(&report.error, -errno, "--report", "cannot write %s: %s",
-                                      wrap.report_file, strerror(errno));
+                wrap.report_fd = outputs_open(wrap.report_file, O_TRUNC, 0666, "--report",
+                                              &report.error);
+                r = MIN(wrap.report_fd, 0);
+                options_guard(&wrap.options, "the report", wrap.report_file, "--report", false);
         }
         if (r == 0)
                 (void)run_server(&wrap, &report);

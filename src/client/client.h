@@ -85,6 +85,9 @@ int client_start(cbx_warden *warden, cbx_policy *policy, const cbx_spec *spec,
                  const struct wire_bound bounds[WIRE_BOUNDS], cbx_call **ret_call,
                  cbx_error *error);
 
+/* The program that is started as a warden. */
+const char *client_program(const cbx_warden *warden);
+
 /* A number that this connection has not given out before. */
 uint64_t client_serial(cbx_warden *warden);
 

@@ -11,6 +11,8 @@
 #include <sys/wait.h>
 
 #include "client/client.h"
+#include "policy/inputs.h"
+#include "policy/pins.h"
 #include "warden/peer.h"
 
 #define HELLO_SECONDS 20
@@ -18,7 +20,7 @@
 
 /* ---- Starting and attaching ---- */
 
-static const char *program_of(const cbx_warden *warden)
+const char *client_program(const cbx_warden *warden)
 {
         const char *program = warden->program ? warden->program : secure_getenv("CALLBOX_WARDEN");
 
@@ -41,7 +43,7 @@ static int spawn_attributes(posix_spawnattr_t *attributes)
 static int spawn(const cbx_warden *warden, int socket, pid_t *ret_pid)
 {
         char calls[16], queue[16], prepared[16], fd[16];
-        const char *program = program_of(warden);
+        const char *program = client_program(warden);
         char *const argv[] = { (char *)"callbox",
                                (char *)"warden",
                                (char *)"--connection",
@@ -122,7 +124,7 @@ static int start_warden(const cbx_warden *warden, int *ret_socket, cbx_error *er
         base_close(pair[1]);
         if (r < 0) {
                 base_close(pair[0]);
-                error_set(error, r, "warden", "cannot start %s: %s", program_of(warden),
+                error_set(error, r, "warden", "cannot start %s: %s", client_program(warden),
                           strerror(-r));
                 error_hint(error, "%s", hint_of(r));
                 return r;
@@ -184,7 +186,7 @@ static int greet(cbx_warden *warden, cbx_error *error)
         if (r == 0 || r == -EPIPE || r == -ECONNRESET) {
                 error_set(error, -ECONNRESET, "warden", "the warden ended before it answered");
                 error_hint(error, "is %s callbox, of this version and may this user attach to it?",
-                           warden->path ? warden->path : program_of(warden));
+                           warden->path ? warden->path : client_program(warden));
                 return -ECONNRESET;
         }
         if (r < 0)
@@ -300,9 +302,10 @@ int cbx_warden_pid(const cbx_warden *warden)
 /* ---- Policies ---- */
 
 /* What a plan depends on besides the policy: the caller's directory, the part of his environment
- * that the policy looks at, whether refusals are to be explained, and what is started ahead. The
- * whole of it, and no hash: a program may have chosen a part. */
-static int note_circumstances(const struct wire_policy *policy, struct pack *pack)
+ * that the policy looks at, whether refusals are to be explained, what is started ahead, and what
+ * its paths led to, as long as not all of that is known. The whole of it, and no hash: a program
+ * may have chosen a part. */
+static int note_circumstances(const struct wire_policy *policy, uint64_t pins, struct pack *pack)
 {
         struct wire_policy rest = *policy;
 
@@ -310,6 +313,7 @@ static int note_circumstances(const struct wire_policy *policy, struct pack *pac
         rest.text = "";
         rest.length = 0;
         wire_pack_policy(pack, &rest);
+        pack_number(pack, pins);
         return pack->failed ? -ENOMEM : 0;
 }
 
@@ -355,7 +359,8 @@ static int introduce(cbx_warden *warden, cbx_policy *policy, struct wire_policy 
         _cleanup_pack_ struct pack pack = PACK_INIT, circumstances = PACK_INIT;
         _cleanup_free_ char *text = NULL;
         struct client_policy *place;
-        int r = note_circumstances(asked, &circumstances);
+        int r = note_circumstances(asked, policy_pin_state(policy, asked->directory),
+                                   &circumstances);
 
         if (r < 0)
                 return r;
@@ -370,10 +375,14 @@ static int introduce(cbx_warden *warden, cbx_policy *policy, struct wire_policy 
                 r = forget(warden, place);
         if (r < 0)
                 return r;
+        r = policy_pin_list(policy, asked->directory, &asked->pins, &asked->n_pins);
+        if (r < 0)
+                return r;
         asked->id = warden->serial;
         asked->text = text;
         asked->length = strlen(text);
         wire_pack_policy(&pack, asked);
+        policy_pin_list_free(TAKE_PTR(asked->pins), asked->n_pins);
         if (pack.buffer.length > WIRE_REQUEST_MAX)
                 return -E2BIG;
         r = wire_send_packed(warden->socket, WIRE_POLICY, &pack, NULL, 0, 0);
@@ -495,12 +504,18 @@ int client_send_request(cbx_warden *warden, cbx_policy *policy, struct client_re
                                      .environment = environment,
                                      .explain = request->how.explain,
                                      .program = request->how.program };
-        int r = -ENOTCONN;
+        int r;
 
         if (!environment)
                 return error_oom(error);
         if (!directory || directory[0] != '/')
                 return error_set(error, -ENOENT, "cwd", "the current directory does not exist");
+        if (policy_pin(policy, directory) < 0)
+                return error_oom(error);
+        r = inputs_refuse_own_links(policy, error);
+        if (r < 0)
+                return r;
+        r = -ENOTCONN;
         pthread_mutex_lock(&warden->lock);
         if (warden->socket >= 0)
                 r = send_request(warden, policy, &asked, request);

@@ -17,7 +17,9 @@
 #include <sys/sysmacros.h>
 
 #include "policy/host.h"
+#include "policy/inputs.h"
 #include "policy/landlock_abi.h"
+#include "policy/pins.h"
 #include "policy/syscalls.h"
 
 struct plan *plan_free(struct plan *plan)
@@ -48,6 +50,7 @@ struct plan *plan_free(struct plan *plan)
         free(plan->environment);
         free(plan->warnings);
         free(plan->start_directory);
+        free(plan->directory);
         free(plan->filter_own);
         free(plan->zygote_filter_own);
         free(plan->denied);
@@ -134,14 +137,6 @@ static bool is_remote(int fd)
         return false;
 }
 
-/* When a file was made; 0 where its file system does not tell. */
-static uint64_t birth(const struct statx *st)
-{
-        if (!(st->stx_mask & STATX_BTIME))
-                return 0;
-        return (uint64_t)st->stx_btime.tv_sec * NSEC_PER_SEC + st->stx_btime.tv_nsec;
-}
-
 /* Is it absolute, without a "." or "..", and without a slash too many? */
 static bool is_plain(const char *path)
 {
@@ -177,16 +172,15 @@ static int open_source(int dirfd, const char *path, char **ret)
         return *ret ? fd : -ENOENT;
 }
 
-int plan_add_tree(struct plan *plan, int dirfd, const char *host, const char *target, bool writable,
-                  const char *where)
+/* Takes over the descriptor and the path, also on failure. */
+static int add_opened(struct plan *plan, int opened, char *path, const char *target, bool writable,
+                      const char *where)
 {
-        _cleanup_free_ char *source = NULL;
-        _cleanup_fd_ int fd = open_source(dirfd, host, &source);
+        _cleanup_free_ char *source = path;
+        _cleanup_fd_ int fd = opened;
         struct plan_step *step;
         struct statx st;
 
-        if (fd < 0 || !source)
-                return fd < 0 ? fd : -ENOENT;
         if (statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &st) < 0)
                 return -errno;
         step = plan_add_step(plan, PLAN_TREE, target ? target : source, NULL);
@@ -197,13 +191,35 @@ int plan_add_tree(struct plan *plan, int dirfd, const char *host, const char *ta
         step->writable = writable;
         step->device = makedev(st.stx_dev_major, st.stx_dev_minor);
         step->inode = st.stx_ino;
-        step->born = birth(&st);
+        step->born = policy_birth(&st);
         step->uid = st.stx_uid;
         step->gid = st.stx_gid;
         step->source = TAKE_PTR(source);
         step->fd = TAKE_FD(fd);
         plan->remote |= where && is_remote(step->fd);
         return 0;
+}
+
+int plan_add_tree(struct plan *plan, int dirfd, const char *host, const char *target, bool writable,
+                  const char *where)
+{
+        char *source = NULL;
+        int fd = open_source(dirfd, host, &source);
+
+        return fd < 0 ? fd : add_opened(plan, fd, source, target, writable, where);
+}
+
+int plan_add_rule(struct plan *plan, const struct policy_path *rule, const char *target,
+                  bool writable, cbx_error *error)
+{
+        struct policy_pin pin = { 0 };
+        int fd = policy_pin_open(plan->policy, plan->directory, rule, &pin, error), r;
+
+        if (fd < 0)
+                return fd;
+        r = add_opened(plan, fd, TAKE_PTR(pin.path), target, writable, rule->where);
+        policy_pin_clear(&pin);
+        return r;
 }
 
 /* ---- Facts ---- */
@@ -236,7 +252,7 @@ int plan_note(struct plan *plan, const char *path)
         if (statx(AT_FDCWD, path, AT_NO_AUTOMOUNT, STATX_INO | STATX_BTIME, &st) == 0) {
                 found.device = makedev(st.stx_dev_major, st.stx_dev_minor);
                 found.inode = st.stx_ino;
-                found.born = birth(&st);
+                found.born = policy_birth(&st);
         }
         return plan_add_fact(plan, NULL, path, &found);
 }
@@ -249,7 +265,7 @@ static bool is_at(const char *path, dev_t device, ino_t inode, uint64_t born)
             errno != ENOENT && errno != ENOTDIR)
                 return false;
         return makedev(st.stx_dev_major, st.stx_dev_minor) == device && st.stx_ino == inode &&
-               birth(&st) == born;
+               policy_birth(&st) == born;
 }
 
 bool plan_facts_hold(const struct plan_fact *facts, size_t n)
@@ -278,6 +294,14 @@ bool plan_is_caged(const cbx_policy *policy)
 {
         return policy->box == POLICY_BOX_LANDLOCK ||
                (policy->box == POLICY_BOX_AUTO && host_refuses_namespaces() != 0);
+}
+
+static int set_directory(struct plan *plan, const char *directory)
+{
+        plan->directory = directory ? strdup(directory) : getcwd(NULL, 0);
+        if (!plan->directory && errno != ENOMEM)
+                plan->directory = strdup("/nowhere"); /* the current directory is gone */
+        return plan->directory ? 0 : -ENOMEM;
 }
 
 static bool is_caged(const cbx_policy *policy, const struct plan_options *options)
@@ -436,11 +460,15 @@ int plan_compile(cbx_policy *policy, const struct plan_options *options, cbx_err
         plan->wipe_length = options->wipe_length;
         plan->landlock_abi = landlock_abi();
         plan->caged = is_caged(policy, options);
+        if (set_directory(plan, options->directory) < 0)
+                return error_oom(error);
         set_identity(plan);
         plan->n_rlimits = plan_rlimits(&policy->limits, plan->rlimits);
         r = policy->system ? plan_add_system(plan, error) : 0;
         if (r == 0)
                 r = plan_add_files(plan, options, error);
+        if (r == 0 && !options->directory) /* else whoever looked the paths up has asked */
+                r = inputs_refuse_own_links(policy, error);
         if (r == 0 && plan->caged)
                 r = plan_cage(plan, error);
         if (r == 0)

@@ -105,7 +105,8 @@ struct plan {
         gid_t host_gid;
         bool host_root; /* which is the host's root, to whom the kernel gives more by the id alone */
         bool explain;
-        bool tty; /* calls may have a terminal */
+        bool tty;        /* calls may have a terminal */
+        char *directory; /* where relative paths start, absolute */
         struct plan_step *steps;
         size_t n_steps;
         struct plan_rule *rules; /* caged only */
@@ -221,6 +222,10 @@ struct plan_step *plan_add_step(struct plan *plan, enum plan_kind kind, const ch
 /* Resolve a host path once and add it as a tree; 0, or a negative errno with nothing added. */
 int plan_add_tree(struct plan *plan, int dirfd, const char *host, const char *target, bool writable,
                   const char *where);
+/* The same for a rule of the policy: what it led to when it was first looked up (pins.h). -ESTALE
+ * comes with an error: it is not that any more. */
+int plan_add_rule(struct plan *plan, const struct policy_path *rule, const char *target,
+                  bool writable, cbx_error *error);
 /* Note what is at a path, relative to `directory` where it is not absolute; NULL: nothing. */
 int plan_add_fact(struct plan *plan, const char *directory, const char *path,
                   const struct plan_step *found);

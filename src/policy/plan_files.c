@@ -90,15 +90,15 @@ static int trust_repository(struct plan *plan)
         return 0;
 }
 
-static int add_shown(struct plan *plan, int dirfd, const char *directory,
-                     const struct policy_path *rule, cbx_error *error)
+static int add_shown(struct plan *plan, const struct policy_path *rule, cbx_error *error)
 {
         struct plan_step *step;
         size_t added = plan->n_steps;
         int r;
 
-        r = plan_add_tree(plan, dirfd, rule->host, rule->box, rule->access == POLICY_WRITE,
-                          rule->where);
+        r = plan_add_rule(plan, rule, rule->box, rule->access == POLICY_WRITE, error);
+        if (r == -ESTALE)
+                return r;
         if (r < 0)
                 return no_such_path(rule, r, error);
         step = &plan->steps[added];
@@ -110,7 +110,7 @@ static int add_shown(struct plan *plan, int dirfd, const char *directory,
         if (rule->workspace && !step->directory)
                 return error_set(error, -ENOTDIR, rule->where, "the workspace %s is no directory",
                                  rule->host);
-        if (plan_add_fact(plan, directory, rule->host, step) < 0 || trust_repository(plan) < 0 ||
+        if (plan_add_fact(plan, NULL, step->source, step) < 0 || trust_repository(plan) < 0 ||
             add_link(plan, rule, plan->steps[added].source) < 0)
                 return error_oom(error);
         return 0;
@@ -140,21 +140,23 @@ static int check_hidden(int dirfd, const struct policy_path *rule, const char *s
 
 /* Hide a path wherever a tree of this plan shows it. What the system has below it goes: only a rule
  * shows it again. */
-static int add_hidden(struct plan *plan, int dirfd, const char *directory,
-                      const struct policy_path *rule, cbx_error *error)
+static int add_hidden(struct plan *plan, int dirfd, const struct policy_path *rule,
+                      cbx_error *error)
 {
         char target[PATH_MAX];
         struct plan_step resolved, *step;
         size_t n_shown;
         int r;
 
-        r = plan_add_tree(plan, dirfd, rule->host, NULL, false, rule->where);
+        r = plan_add_rule(plan, rule, NULL, false, error);
+        if (r == -ESTALE)
+                return r;
         if (r < 0)
                 return no_such_path(rule, r, error);
         resolved = plan->steps[--plan->n_steps];
         base_close(resolved.fd);
         r = check_hidden(dirfd, rule, resolved.source, error);
-        if (r == 0 && plan_add_fact(plan, directory, rule->host, &resolved) < 0)
+        if (r == 0 && plan_add_fact(plan, NULL, resolved.source, &resolved) < 0)
                 r = error_oom(error);
         plan_drop_hidden(plan, resolved.source);
         n_shown = plan->n_steps;
@@ -316,19 +318,14 @@ static int add_protection(struct plan *plan, size_t index, cbx_error *error)
         return r;
 }
 
-static int add_held(struct plan *plan, const char *directory, cbx_error *error)
+static int add_held(struct plan *plan, cbx_error *error)
 {
-        char path[2 * PATH_MAX], current[PATH_MAX] = "";
+        char path[2 * PATH_MAX];
         int r = 0;
 
-        if (!plan->policy->hold[0])
-                return 0;
-        if (!directory && !getcwd(current, sizeof(current)))
-                return error_set(error, -errno, "files.hold", "cannot tell where . is: %s",
-                                 strerror(errno));
         for (char **held = plan->policy->hold; r == 0 && *held; held++) {
                 snprintf(path, sizeof(path), "%s%s%s",
-                         **held == '/' ? "" : (directory ? directory : current),
+                         **held == '/' ? "" : plan->directory,
                          **held == '/' ? "" : "/", *held);
                 r = plan_hold(plan, path, "files.hold", error);
         }
@@ -338,7 +335,6 @@ static int add_held(struct plan *plan, const char *directory, cbx_error *error)
 int plan_add_files(struct plan *plan, const struct plan_options *options, cbx_error *error)
 {
         const cbx_policy *policy = plan->policy;
-        const char *from = options->directory ? options->directory : ".";
         _cleanup_fd_ int directory = -1;
         _cleanup_free_ char *start = NULL;
         size_t workspace = 0; /* its step; the first one never is */
@@ -366,7 +362,7 @@ int plan_add_files(struct plan *plan, const struct plan_options *options, cbx_er
                 if (rule->access != POLICY_TMPFS) {
                         if (rule->workspace)
                                 workspace = plan->n_steps;
-                        r = add_shown(plan, dirfd, from, rule, error);
+                        r = add_shown(plan, rule, error);
                         continue;
                 }
                 step = plan_add_step(plan, PLAN_TMPFS, rule->box, NULL);
@@ -380,12 +376,12 @@ int plan_add_files(struct plan *plan, const struct plan_options *options, cbx_er
                 r = start ? add_protection(plan, workspace, error) : error_oom(error);
         }
         if (r == 0)
-                r = add_held(plan, options->directory, error);
+                r = add_held(plan, error);
         if (r == 0 && plan_give_way(plan) < 0)
                 r = error_oom(error);
         for (size_t i = 0; r == 0 && i < policy->n_paths; i++)
                 if (policy->paths[i].access == POLICY_HIDE)
-                        r = add_hidden(plan, dirfd, from, &policy->paths[i], error);
+                        r = add_hidden(plan, dirfd, &policy->paths[i], error);
         if (r < 0)
                 return r;
         return plan_order_steps(plan, dirfd, start, error);

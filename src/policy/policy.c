@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "policy/pins.h"
 #include "policy/policy_parts.h"
 
 #ifndef CALLBOX_VERSION
@@ -34,6 +35,8 @@ static void policy_free(cbx_policy *policy)
         list_free(policy->hold);
         list_free(policy->syscalls_allow);
         list_free(policy->syscalls_deny);
+        policy_pins_clear(&policy->pins);
+        pthread_mutex_destroy(&policy->lock);
         free(policy);
 }
 
@@ -58,6 +61,7 @@ static int policy_new(cbx_policy **ret_policy)
         if (!policy)
                 return -ENOMEM;
         policy->refs = 1;
+        pthread_mutex_init(&policy->lock, NULL);
         policy->system = true;
         policy_limits_default(&policy->limits);
         policy->protect = list_new();
@@ -273,7 +277,7 @@ static int check_printed_length(const cbx_policy *policy, size_t length, cbx_err
         return 0;
 }
 
-int cbx_policy_parse(const char *text, size_t length, cbx_policy **ret_policy, cbx_error *error)
+int policy_from_text(const char *text, size_t length, cbx_error *error, cbx_policy **ret_policy)
 {
         _cleanup_policy_ cbx_policy *policy = NULL;
         _cleanup_json_ json_t *json = NULL;
@@ -290,6 +294,19 @@ int cbx_policy_parse(const char *text, size_t length, cbx_policy **ret_policy, c
                 return r;
         *ret_policy = TAKE_PTR(policy);
         return 0;
+}
+
+/* What its paths mean is what they lead to now: before there is a box that could change it. */
+int cbx_policy_parse(const char *text, size_t length, cbx_policy **ret_policy, cbx_error *error)
+{
+        _cleanup_policy_ cbx_policy *policy = NULL;
+        int r = policy_from_text(text, length, error, &policy);
+
+        if (r == 0 && policy_pin_here(policy) < 0)
+                r = error_oom(error);
+        if (r == 0)
+                *ret_policy = TAKE_PTR(policy);
+        return r;
 }
 
 /* Put a value where a path of keys leads; objects on the way are made. */
@@ -329,8 +346,14 @@ int cbx_policy_set(cbx_policy **policy, const char *path, const char *text, cbx_
                 r = set_at(json, path, value, error);
         if (r == 0)
                 r = policy_from_json(json, error, &changed);
-        if (r < 0)
+        if (r == 0 && *policy && policy_pin_copy(*policy, changed) < 0)
+                r = error_oom(error);
+        if (r == 0 && policy_pin_here(changed) < 0)
+                r = error_oom(error);
+        if (r < 0) {
+                cbx_policy_unref(changed);
                 return r;
+        }
         cbx_policy_unref(*policy);
         *policy = changed;
         return 0;

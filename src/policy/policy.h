@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A policy: what a box may see, reach and use. It is read from JSON (policy_from_json), checked
- * as it is read, and never changes afterwards. Nothing here looks at the host: whether a path
- * exists is found out when the policy is compiled to a plan (plan.h).
+ * as it is read, and never changes afterwards. Reading it does not look at the host: whether a path
+ * exists is found out when the policy is compiled to a plan (plan.h). What its paths led to when
+ * they were first looked up is kept with it (pins.h).
  */
 #ifndef POLICY_POLICY_H
 #define POLICY_POLICY_H
 
 #include <jansson.h>
+#include <pthread.h>
+#include <sys/types.h>
 
 #include "base/base.h"
 
@@ -73,6 +76,26 @@ struct policy_limits {
         uint64_t result;  /* bytes kept of the result, likewise; it counts towards no other */
 };
 
+/* What a path of a policy led to when it was first looked up (pins.h). */
+struct policy_pin {
+        char *asked;  /* absolute, as the policy and the caller's directory have it */
+        char *path;   /* canonical; where there was nothing yet: where it would be */
+        char **links; /* that were followed, each by its canonical place; NULL: none */
+        bool there;   /* what follows is known */
+        mode_t type;  /* S_IFMT of it */
+        dev_t device; /* 0, 0: not compared, its file system may number it anew */
+        ino_t inode;
+        uint64_t born;
+};
+
+struct policy_pins {
+        struct policy_pin *items;
+        size_t n;
+        uint64_t version; /* grows with every change */
+        char *complete;   /* the directory for which all paths are known */
+        bool checked;     /* no box of the policy may change a link that was followed */
+};
+
 struct cbx_policy {
         unsigned refs;
         enum policy_box box;
@@ -89,6 +112,8 @@ struct cbx_policy {
         enum policy_refusal refusal;
         unsigned require; /* guarantees that must hold, as bits */
         bool best_effort; /* what is not in `require` may be missing, and is then reported */
+        pthread_mutex_t lock; /* of what follows, which is no part of what the policy says */
+        struct policy_pins pins;
 };
 
 /*
@@ -99,6 +124,9 @@ int policy_from_json(json_t *json, cbx_error *error, cbx_policy **ret_policy);
 
 /* The effective policy, every default spelled out. */
 json_t *policy_to_json(const cbx_policy *policy);
+
+/* The same from text, as cbx_policy_parse() does, which also looks up what its paths lead to. */
+int policy_from_text(const char *text, size_t length, cbx_error *error, cbx_policy **ret_policy);
 
 /*
  * Parse JSON text strictly: one value, no duplicate keys, at most 64 levels and 1 MiB, no NUL in

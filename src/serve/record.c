@@ -5,6 +5,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "policy/outputs.h"
+
 const char *const record_denial_kinds[RECORD_DENIAL_KINDS] = { "syscall", "file", "space",
                                                                "connect", "bind", "protected" };
 
@@ -70,13 +72,7 @@ void record_ended(struct record *record, const struct serve_ended *call)
 
 static int open_log(const char *file, cbx_error *error)
 {
-        int fd =
-                open(file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600);
-
-        if (fd < 0)
-                return error_set(error, -errno, "--audit", "cannot write %s: %s", file,
-                                 strerror(errno));
-        return fd;
+        return outputs_open(file, O_APPEND | O_NONBLOCK, 0600, "--audit", error);
 }
 
 int record_open(const char *file, struct record **ret_record, cbx_error *error)

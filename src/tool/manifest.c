@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Manifests: a tool written as JSON, callbox-manifest(5). Every mistake is found, not the first. */
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -48,10 +47,10 @@ int manifest_read_policy(json_t *part, cbx_error *error, void *to)
 }
 
 /* A file of the folder of policies; its mistakes are named by file and place. */
-static int read_named_policy(const char *name, const struct tool_origin *origin, cbx_error *error,
-                             cbx_policy **ret_policy)
+static int read_named_policy(const char *name, const struct tool_origin *origin, struct tool *tool,
+                             cbx_error *error, cbx_policy **ret_policy)
 {
-        _cleanup_free_ char *text = NULL;
+        _cleanup_free_ char *text = NULL, *real = NULL;
         char path[4096];
         cbx_error inner = CBX_ERROR_INIT;
         size_t length;
@@ -71,7 +70,9 @@ static int read_named_policy(const char *name, const struct tool_origin *origin,
         }
         r = snprintf(path, sizeof(path), "%s/%s.json", origin->policies, name);
         r = r >= (int)sizeof(path) ? -ENAMETOOLONG
-                                   : file_read(AT_FDCWD, path, MANIFEST_MAX, &text, &length);
+                                   : tool_read_input(path, MANIFEST_MAX, &text, &length, &real);
+        if (r == 0)
+                r = tool_add_input(tool, real);
         if (r < 0) {
                 error_set(error, r == -ENOMEM ? r : -EINVAL, "policy", "cannot read %.200s: %s",
                           path, strerror(-r));
@@ -101,7 +102,7 @@ static int find_policy(json_t *manifest, const struct tool_origin *origin, struc
                 tool->policy_name = strdup(json_string_value(value));
                 if (!tool->policy_name)
                         return -ENOMEM;
-                r = read_named_policy(tool->policy_name, origin, &error, ret_policy);
+                r = read_named_policy(tool->policy_name, origin, tool, &error, ret_policy);
                 if (r < 0)
                         tool_mistake_add(mistakes, &error);
         } else {
@@ -138,7 +139,7 @@ static int read_all(json_t *manifest, const struct tool_origin *origin, struct t
         if (find_policy(manifest, origin, tool, mistakes, &policy) == -ENOMEM ||
             manifest_read_ask(manifest, tool, mistakes) == -ENOMEM)
                 return -ENOMEM;
-        r = mistakes->n == 0 ? tool_set_policy(tool, policy, &error) : 0;
+        r = mistakes->n == 0 ? tool_set_policy(tool, policy, origin, &error) : 0;
         if (r == -ENOMEM)
                 return r;
         if (r < 0)

@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "policy/inputs.h"
+#include "policy/pins.h"
+
 #define NAME_MAX_LENGTH 128
 
 /* ---- Lifetime ---- */
@@ -43,6 +46,7 @@ struct tool *tool_unref(struct tool *tool)
         cbx_policy_unref(tool->ask.policy);
         free(tool->file);
         free(tool->policy_name);
+        list_free(tool->inputs);
         free(tool);
         return NULL;
 }
@@ -260,12 +264,43 @@ static int show_file(json_t *read, const cbx_policy *policy, const char *path)
         return json_array_append_new(read, rule) < 0 ? -ENOMEM : 0;
 }
 
-static int fit_policy(const struct tool *tool, const cbx_policy *policy, cbx_error *error,
-                      cbx_policy **ret_policy)
+/* Its own files stay as they are in its own boxes, and so does what tells callbox what to do. */
+static int hold_inputs(const struct tool *tool, const struct tool_origin *origin,
+                       cbx_policy **policy, cbx_error *error)
+{
+        const char *const *files = tool->template ? template_files(tool->template) : NULL;
+        int r = 0;
+
+        for (; r == 0 && files && *files; files++)
+                r = inputs_hold(policy, "the file", *files, "policy", error);
+        for (char **file = tool->function.files; r == 0 && file && *file; file++)
+                r = inputs_hold(policy, "the file", *file, "policy", error);
+        for (char *const *path = origin->hold; r == 0 && path && *path; path++)
+                r = inputs_hold(policy, "the file", *path, "policy", error);
+        for (char *const *path = origin->hide; r == 0 && path && *path; path++)
+                r = inputs_hide(policy, "the file", *path, "policy", error);
+        return r;
+}
+
+static int note_inputs(struct tool *tool)
+{
+        const char *const *files = tool->template ? template_files(tool->template) : NULL;
+        int r = 0;
+
+        for (; r == 0 && files && *files; files++)
+                r = tool_add_input(tool, *files);
+        for (char **file = tool->function.files; r == 0 && file && *file; file++)
+                r = tool_add_input(tool, *file);
+        return r;
+}
+
+static int fit_policy(const struct tool *tool, const cbx_policy *policy,
+                      const struct tool_origin *origin, cbx_error *error, cbx_policy **ret_policy)
 {
         _cleanup_json_ json_t *json = policy_to_json(policy);
         json_t *read = json_object_get(json_object_get(json, "files"), "read");
         const char *const *files = tool->template ? template_files(tool->template) : NULL;
+        _cleanup_policy_ cbx_policy *fitted = NULL;
         int r = read ? 0 : -ENOMEM;
 
         for (; r == 0 && files && *files; files++)
@@ -279,16 +314,27 @@ static int fit_policy(const struct tool *tool, const cbx_policy *policy, cbx_err
                 r = -ENOMEM;
         if (r < 0)
                 return error_oom(error);
-        return policy_from_json(json, error, ret_policy);
+        r = policy_from_json(json, error, &fitted);
+        if (r == 0 && (policy_pin_copy((cbx_policy *)policy, fitted) < 0 ||
+                       policy_pin_here(fitted) < 0)) /* before any of its calls could change it */
+                r = error_oom(error);
+        if (r == 0)
+                r = hold_inputs(tool, origin, &fitted, error);
+        if (r == 0)
+                *ret_policy = TAKE_PTR(fitted);
+        return r;
 }
 
-int tool_set_policy(struct tool *tool, const cbx_policy *policy, cbx_error *error)
+int tool_set_policy(struct tool *tool, const cbx_policy *policy, const struct tool_origin *origin,
+                    cbx_error *error)
 {
         cbx_policy *widened = NULL;
-        int r = fit_policy(tool, policy, error, &tool->policy);
+        int r = fit_policy(tool, policy, origin, error, &tool->policy);
 
         if (r == 0 && tool->ask.policy)
-                r = fit_policy(tool, tool->ask.policy, error, &widened);
+                r = fit_policy(tool, tool->ask.policy, origin, error, &widened);
+        if (r == 0 && note_inputs(tool) < 0)
+                r = error_oom(error);
         if (widened) {
                 cbx_policy_unref(tool->ask.policy);
                 tool->ask.policy = widened;

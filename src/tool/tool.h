@@ -135,6 +135,7 @@ struct tool {
         /* Where it comes from, for a toolbox that watches. */
         char *file;        /* name in its directory; NULL: a call added it */
         char *policy_name; /* NULL: inline, or none */
+        char **inputs;     /* files that say what it does, by canonical path (tool_inputs.c) */
 };
 
 /* What a manifest is read with. */
@@ -143,6 +144,8 @@ struct tool_origin {
         const char *policies;  /* folder of policies; NULL: there is none */
         const char *server;    /* program that serves functions of shared objects */
         cbx_policy *policy;    /* of tools that name none */
+        char *const *hold;     /* paths that no tool may write: held in its policies; or NULL */
+        char *const *hide;     /* ... nor see; or NULL */
 };
 
 /* An empty one, with a reference. */
@@ -160,7 +163,24 @@ static inline void tool_unrefp(struct tool **tool)
 int tool_describe(struct tool *tool, json_t *document, struct tool_mistakes *mistakes);
 /* The policy that its calls run under: the given one, with the files that the tool itself needs and
  * room for its result. */
-int tool_set_policy(struct tool *tool, const cbx_policy *policy, cbx_error *error);
+int tool_set_policy(struct tool *tool, const cbx_policy *policy, const struct tool_origin *origin,
+                    cbx_error *error);
+
+/* ---- What tells a toolbox what to do (tool_inputs.c) ---- */
+
+/* Note a file that says what the tool does. */
+int tool_add_input(struct tool *tool, const char *path);
+/* A canonical path, refused where calls of the tool could write it: -EPERM. */
+struct inputs_mounts;
+int tool_refuse_input(const struct tool *tool, const struct inputs_mounts *mounts, const char *what,
+                      const char *path, const char *where, cbx_error *error);
+/* May these two be in one toolbox? Neither may write what the other is made of, nor a link on the
+ * way to a path of the other's policy; that may be the same tool. */
+int tool_refuse_pair(const struct tool *tool, const struct tool *other,
+                     const struct inputs_mounts *mounts, cbx_error *error);
+/* Read a file whole, provided that it is one, and tell where it really is. */
+int tool_read_input(const char *path, size_t most, char **ret_text, size_t *ret_length,
+                    char **ret_real);
 
 /* Has this call to be approved? (manifest_ask.c) */
 bool tool_asks(const struct tool *tool, const json_t *arguments);

@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
+#include "policy/inputs.h"
 #include "tool/query.h"
 
 /* ---- Opening and closing ---- */
@@ -27,6 +28,19 @@ static int open_descriptors(cbx_toolbox *toolbox)
         return 0;
 }
 
+/* This program, the one that serves functions and the one that is the warden. */
+static int hold_own(cbx_toolbox *toolbox)
+{
+        char program[4096];
+        int r = 0;
+
+        if (inputs_own_program(program, sizeof(program)))
+                r = toolbox_hold(toolbox, program, false);
+        if (r == 0)
+                r = toolbox_hold(toolbox, toolbox->server, false);
+        return r < 0 ? r : toolbox_hold(toolbox, client_program(toolbox->warden), false);
+}
+
 static int set_options(cbx_toolbox *toolbox, const cbx_toolbox_options *options, cbx_error *error)
 {
         if (options->policy)
@@ -36,7 +50,9 @@ static int set_options(cbx_toolbox *toolbox, const cbx_toolbox_options *options,
         toolbox->calls = options->calls;
         toolbox->policies = copy(options->policies);
         toolbox->server = copy(function_server(options->server));
-        return (options->policies && !toolbox->policies) || !toolbox->server ? error_oom(error) : 0;
+        if ((options->policies && !toolbox->policies) || !toolbox->server)
+                return error_oom(error);
+        return hold_own(toolbox) == -ENOMEM ? error_oom(error) : 0;
 }
 
 int cbx_toolbox_open(cbx_warden *warden, const cbx_toolbox_options *options,
@@ -110,6 +126,8 @@ cbx_toolbox *cbx_toolbox_close(cbx_toolbox *toolbox)
         cbx_policy_unref(toolbox->policy);
         free(toolbox->policies);
         free(toolbox->server);
+        list_free(toolbox->hold);
+        list_free(toolbox->hide);
         pthread_mutex_destroy(&toolbox->lock);
         free(toolbox);
         return NULL;
@@ -147,7 +165,12 @@ int toolbox_put(cbx_toolbox *toolbox, struct tool *tool, cbx_error *error)
         size_t i = position(toolbox, tool->name);
         struct tool **tools, *old = toolbox_find(toolbox, tool->name);
         const char *file = tool->file ? tool->file : "";
+        int r = toolbox_admit(toolbox, tool, error);
 
+        if (r < 0) {
+                tool_unref(tool);
+                return r;
+        }
         /* A new version shares the bound of the old one, whose calls may still run. */
         tool->key = old ? old->key : client_serial(toolbox->warden);
         if (old) {
@@ -190,6 +213,8 @@ struct tool_origin toolbox_origin(const cbx_toolbox *toolbox, const struct toolb
                 .policies = folder ? folder->policies : toolbox->policies,
                 .server = toolbox->server,
                 .policy = toolbox->policy,
+                .hold = toolbox->hold,
+                .hide = toolbox->hide,
         };
 }
 
@@ -264,6 +289,7 @@ int cbx_toolbox_add_function(cbx_toolbox *toolbox, const cbx_tool *given, cbx_er
         _cleanup_mistakes_ struct tool_mistakes mistakes = TOOL_MISTAKES_INIT;
         _cleanup_json_ json_t *document = NULL;
         _cleanup_tool_ struct tool *tool = tool_new();
+        struct tool_origin origin = toolbox_origin(toolbox, NULL);
         cbx_tool known = CBX_TOOL_INIT;
         int r = 0;
 
@@ -291,7 +317,8 @@ int cbx_toolbox_add_function(cbx_toolbox *toolbox, const cbx_tool *given, cbx_er
         tool->defaults = known.defaults;
         r = function_find(known.run, &tool->function, error);
         if (r == 0)
-                r = tool_set_policy(tool, known.policy ? known.policy : toolbox->policy, error);
+                r = tool_set_policy(tool, known.policy ? known.policy : toolbox->policy, &origin,
+                                    error);
         return r < 0 ? r : put(toolbox, TAKE_PTR(tool), error);
 }
 

@@ -6,6 +6,7 @@
  *   toolbox.c         open, close, add, remove, get, list; the queue of changes
  *   toolbox_call.c    a call of a tool, from arguments to result
  *   toolbox_watch.c   directories of manifests, and what happens to them
+ *   toolbox_inputs.c  what no tool in it may write
  */
 #ifndef TOOL_TOOLBOX_H
 #define TOOL_TOOLBOX_H
@@ -45,6 +46,7 @@ struct cbx_toolbox {
         cbx_warden *warden;
         cbx_policy *policy;
         char *policies, *server;
+        char **hold, **hide; /* what no tool may write, or see: held in all policies */
         unsigned calls;
         uint64_t key;        /* of the bound on all calls, in the warden */
         struct tool **tools; /* in the order of their names */
@@ -73,6 +75,13 @@ void toolbox_tell(cbx_toolbox *toolbox, int kind, const char *tool, const char *
                   const char *text);
 /* Where manifests of a folder look for what they name; NULL: one that was handed in. */
 struct tool_origin toolbox_origin(const cbx_toolbox *toolbox, const struct toolbox_folder *folder);
+
+/* Have a path held in the policies of tools that are added from now on; `hidden`: and not seen. */
+int toolbox_hold(cbx_toolbox *toolbox, const char *path, bool hidden);
+/* May the tool be in it, as far as what it and others may write goes? (toolbox_inputs.c) */
+int toolbox_admit(const cbx_toolbox *toolbox, const struct tool *tool, cbx_error *error);
+/* May a folder be followed? No tool may write there. */
+int toolbox_admit_folder(const cbx_toolbox *toolbox, const char *path, cbx_error *error);
 
 /* Read what inotify has to say (toolbox_watch.c). */
 void toolbox_watch(cbx_toolbox *toolbox);

@@ -82,36 +82,18 @@ static struct toolbox_file *note_file(struct toolbox_folder *folder, const char 
         return file;
 }
 
-static bool same(const struct stat *a, const struct stat *b)
-{
-        return a->st_ino == b->st_ino && a->st_dev == b->st_dev && a->st_size == b->st_size &&
-               a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
-}
-
 /* What is in it, provided that nobody changed it meanwhile: then its writer will close it, and it
  * is read again. */
 static int read_file(const struct toolbox_folder *folder, const char *name, char **ret_text,
-                     size_t *ret_length)
+                     size_t *ret_length, char **ret_real)
 {
         char path[PATH_MAX];
-        struct stat before, after;
         int r = -EAGAIN;
 
         if (snprintf(path, sizeof(path), "%s/%s", folder->path, name) >= (int)sizeof(path))
                 return -ENAMETOOLONG;
-        for (int i = 0; r == -EAGAIN && i < READ_AGAIN; i++) {
-                _cleanup_free_ char *text = NULL;
-
-                if (stat(path, &before) < 0)
-                        return -errno;
-                if (!S_ISREG(before.st_mode)) /* a pipe would be waited for */
-                        return -EINVAL;
-                r = file_read(AT_FDCWD, path, MANIFEST_BYTES, &text, ret_length);
-                if (r == 0 && (stat(path, &after) < 0 || !same(&before, &after)))
-                        r = -EAGAIN;
-                if (r == 0)
-                        *ret_text = TAKE_PTR(text);
-        }
+        for (int i = 0; r == -EAGAIN && i < READ_AGAIN; i++)
+                r = tool_read_input(path, MANIFEST_BYTES, ret_text, ret_length, ret_real);
         return r;
 }
 
@@ -197,11 +179,11 @@ static bool load_file(cbx_toolbox *toolbox, struct toolbox_folder *folder,
         _cleanup_mistakes_ struct tool_mistakes mistakes = TOOL_MISTAKES_INIT;
         struct tool_origin origin = toolbox_origin(toolbox, folder);
         _cleanup_tool_ struct tool *tool = NULL;
-        _cleanup_free_ char *text = NULL, *name = NULL;
+        _cleanup_free_ char *text = NULL, *name = NULL, *real = NULL;
         cbx_error error = CBX_ERROR_INIT;
         bool renamed;
         size_t length;
-        int r = read_file(folder, file->name, &text, &length);
+        int r = read_file(folder, file->name, &text, &length, &real);
 
         if (r == -ENOENT && is_gone(folder, file->name))
                 return false;
@@ -217,7 +199,7 @@ static bool load_file(cbx_toolbox *toolbox, struct toolbox_folder *folder,
         if (r == 0) {
                 tool->file = strdup(file->name);
                 name = strdup(tool->name);
-                if (!tool->file || !name)
+                if (!tool->file || !name || tool_add_input(tool, real) < 0)
                         r = error_oom(&error);
         }
         if (r == -ENOMEM)
@@ -479,13 +461,18 @@ static bool is_watched(const cbx_toolbox *toolbox, int watch)
 }
 
 /* Returns 1 when it is in the toolbox already. */
-static int add_folder(cbx_toolbox *toolbox, struct toolbox_folder *folder, const char *directory)
+static int add_folder(cbx_toolbox *toolbox, struct toolbox_folder *folder, const char *directory,
+                      cbx_error *error)
 {
         int r;
 
         folder->policies_watch = -1;
         folder->path = realpath(directory, NULL);
-        r = folder->path ? open_inotify(toolbox) : -errno;
+        r = folder->path ? 0 : -errno;
+        if (r == 0) /* by the name that was given, and by what it leads to */
+                r = toolbox_admit_folder(toolbox, directory, error);
+        if (r == 0)
+                r = open_inotify(toolbox);
         /* Watched before it is read, so that nothing falls between. */
         if (r == 0) {
                 folder->watch = inotify_add_watch(toolbox->inotify, folder->path, EVENTS);
@@ -498,6 +485,9 @@ static int add_folder(cbx_toolbox *toolbox, struct toolbox_folder *folder, const
         if (r == 0 && !folder->policies)
                 r = -ENOMEM;
         if (r != 0)
+                return r;
+        r = toolbox_admit_folder(toolbox, folder->policies, error);
+        if (r < 0)
                 return r;
         (void)watch_policies(toolbox, folder);
         TAILQ_INSERT_TAIL(&toolbox->folders, folder, link);
@@ -516,10 +506,12 @@ int cbx_toolbox_load(cbx_toolbox *toolbox, const char *directory, cbx_error *err
                 return error_oom(error);
         TAILQ_INIT(&folder->files);
         pthread_mutex_lock(&toolbox->lock);
-        r = add_folder(toolbox, folder, directory);
+        r = add_folder(toolbox, folder, directory, error);
         pthread_mutex_unlock(&toolbox->lock);
         if (r != 0)
                 toolbox_folder_free(folder);
+        if (r == -EPERM && error && error->code == r)
+                return r;
         return r < 0 ? error_set(error, r, "directory", "cannot read the tools in %s: %s",
                                  directory, strerror(-r))
                      : 0;

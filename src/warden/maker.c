@@ -170,7 +170,8 @@ static _Noreturn void maker_main(struct maker *maker, const struct wire_policy *
                                                 .directory = policy->directory,
                                                 .environment = policy->environment,
                                                 .zygote = policy->program.forks };
-        maker->done = cbx_policy_parse(policy->text, policy->length, &maker->policy, &error) < 0;
+        maker->done = policy_from_text(policy->text, policy->length, &error, &maker->policy) < 0 ||
+                      wire_take_pins(policy, maker->policy) < 0;
         if (!maker->done) {
                 maker->options.lends = lender_is_wanted(maker->policy);
                 maker->done = !make_plan(maker);

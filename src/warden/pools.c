@@ -55,7 +55,9 @@ int pool_open(struct pools *pools, const struct wire_policy *policy, cbx_error *
                 *ret_pool = pool_ref(pool);
                 return 0;
         }
-        r = cbx_policy_parse(policy->text, policy->length, &parsed, error);
+        r = policy_from_text(policy->text, policy->length, error, &parsed);
+        if (r == 0 && wire_take_pins(policy, parsed) < 0)
+                r = error_oom(error);
         if (r < 0)
                 return r;
         pool = calloc(1, sizeof(*pool));

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include "policy/pins.h"
 #include "warden/call.h"
 
 /* ---- Where a path of the box lies on the host ---- */
@@ -35,6 +36,7 @@ static bool find_tree(const struct wire_policy *asked, const cbx_policy *policy,
         for (size_t i = 0; i < policy->n_paths; i++) {
                 const struct policy_path *rule = &policy->paths[i];
                 bool relative = rule->host && rule->host[0] != '/';
+                _cleanup_free_ char *pinned = NULL;
                 char host[PATH_MAX];
                 const char *rest;
                 int n;
@@ -46,8 +48,11 @@ static bool find_tree(const struct wire_policy *asked, const cbx_policy *policy,
                 rest = n < (int)sizeof(host) ? rest_in(path, rule->box ? rule->box : host) : NULL;
                 if (!rest || (deepest && strlen(rest) >= strlen(deepest)))
                         continue;
+                pinned = policy_pin_path(policy, asked->directory, rule);
+                if (!pinned || strlen(pinned) >= PATH_MAX)
+                        continue;
                 deepest = rest;
-                memcpy(tree, host, (size_t)n + 1);
+                memcpy(tree, pinned, strlen(pinned) + 1);
         }
         *ret_rest = deepest;
         return deepest;
@@ -67,13 +72,13 @@ static bool is_of_system(const cbx_policy *policy, const char *path)
  * are not followed: they could lead to a file system that does not answer. */
 static int open_in_tree(const char *tree, const char *rest)
 {
-        _cleanup_fd_ int directory = open(tree, O_PATH | O_CLOEXEC);
+        _cleanup_fd_ int directory = policy_open_direct(tree, O_PATH);
         struct open_how how = { .flags = O_PATH | O_CLOEXEC,
                                 .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS };
         int fd;
 
         if (directory < 0)
-                return -errno;
+                return directory;
         if (!*rest)
                 return TAKE_FD(directory);
         fd = (int)syscall(SYS_openat2, directory, rest, &how, sizeof(how));

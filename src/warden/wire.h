@@ -21,7 +21,7 @@
 #include "warden/pack.h"
 #include "warden/report.h"
 
-#define WIRE_VERSION 4U
+#define WIRE_VERSION 5U
 #define WIRE_INLINE (32 * KIB)       /* a larger body goes into a memory file */
 #define WIRE_REQUEST_MAX (4 * MIB)   /* what a client may say at once */
 #define WIRE_REPORT_MAX (1ULL << 40) /* bounded by what was asked to be captured */
@@ -114,12 +114,16 @@ struct wire_policy {
         char **environment;    /* the caller's, as far as the policy asks for it */
         bool explain;
         struct wire_program program;
+        struct policy_pin *pins; /* what its paths led to when the client first used it */
+        size_t n_pins;
 };
 
 void wire_pack_policy(struct pack *pack, const struct wire_policy *policy);
 /* `ret` points into the message; its lists are to be freed. */
 int wire_unpack_policy(struct unpack *unpack, struct wire_policy *ret);
 void wire_policy_free(struct wire_policy *policy);
+/* Let the policy mean what its client found. */
+int wire_take_pins(const struct wire_policy *asked, cbx_policy *policy);
 
 /* ---- A spec as it is asked for ---- */
 

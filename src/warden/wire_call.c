@@ -2,9 +2,11 @@
 /* What the messages say: policies, specs and reports as packed values. */
 #include <string.h>
 
+#include "policy/pins.h"
 #include "warden/wire.h"
 
 #define TEXTS_MAX 262144
+#define PINS_MAX 2048
 
 /* ---- Errors ---- */
 
@@ -46,6 +48,48 @@ void wire_pack_policy(struct pack *pack, const struct wire_policy *policy)
                 pack_number(pack, policy->program.result);
         }
         pack_number(pack, policy->program.forks);
+        pack_number(pack, policy->n_pins);
+        for (size_t i = 0; i < policy->n_pins; i++) {
+                const struct policy_pin *pin = &policy->pins[i];
+
+                pack_text(pack, pin->asked);
+                pack_text(pack, pin->path);
+                pack_number(pack, pin->there);
+                pack_number(pack, pin->type);
+                pack_number(pack, pin->device);
+                pack_number(pack, pin->inode);
+                pack_number(pack, pin->born);
+        }
+}
+
+/* Texts point into the message. */
+static void unpack_pins(struct unpack *unpack, struct wire_policy *policy)
+{
+        size_t n = unpack_number_below(unpack, PINS_MAX);
+
+        policy->pins = unpack->bad || n == 0 ? NULL : calloc(n, sizeof(*policy->pins));
+        unpack->bad |= n > 0 && !policy->pins;
+        for (size_t i = 0; !unpack->bad && i < n; i++) {
+                struct policy_pin *pin = &policy->pins[policy->n_pins++];
+
+                pin->asked = (char *)unpack_text(unpack);
+                pin->path = (char *)unpack_text(unpack);
+                pin->there = unpack_number_below(unpack, 2);
+                pin->type = (mode_t)unpack_number_below(unpack, 0170001);
+                pin->device = unpack_number(unpack);
+                pin->inode = unpack_number(unpack);
+                pin->born = unpack_number(unpack);
+                unpack->bad |= !pin->asked || !pin->path || pin->path[0] != '/';
+        }
+}
+
+int wire_take_pins(const struct wire_policy *asked, cbx_policy *policy)
+{
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < asked->n_pins; i++)
+                r = policy_pin_take(policy, &asked->pins[i]);
+        return r;
 }
 
 static bool unpack_program(struct unpack *unpack, struct wire_program *program)
@@ -68,6 +112,7 @@ int wire_unpack_policy(struct unpack *unpack, struct wire_policy *ret)
         if (unpack_number_below(unpack, 2) && !unpack_program(unpack, &policy.program))
                 unpack->bad = true;
         policy.program.forks = unpack_number_below(unpack, 2);
+        unpack_pins(unpack, &policy);
         if (!unpack_is_whole(unpack) || !policy.directory || policy.directory[0] != '/') {
                 wire_policy_free(&policy);
                 return -EPROTO;
@@ -81,6 +126,7 @@ void wire_policy_free(struct wire_policy *policy)
         free(policy->environment);
         free(policy->program.argv);
         free(policy->program.environment);
+        free(policy->pins);
         *policy = (struct wire_policy){ 0 };
 }
 

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+#include "policy/inputs.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "policy/mounts.h"
+#include "policy/outputs.h"
+#include "policy/pins.h"
+
+static bool here(char path[PATH_MAX])
+{
+        return getcwd(path, PATH_MAX) != NULL;
+}
+
+/* ---- May a box write it? ---- */
+
+static bool is_held(const cbx_policy *policy, const struct inputs_mounts *mounts,
+                    const char *directory, const char *canonical)
+{
+        for (char **held = policy->hold; *held; held++) {
+                _cleanup_free_ char *path = policy_canonical(directory, *held);
+
+                if (path && mounts_reach(mounts, path, canonical))
+                        return true;
+        }
+        return false;
+}
+
+const struct policy_path *inputs_writer(const cbx_policy *policy,
+                                        const struct inputs_mounts *mounts, const char *canonical)
+{
+        char directory[PATH_MAX];
+        bool writes = false;
+
+        for (size_t i = 0; i < policy->n_paths; i++)
+                writes |= policy->paths[i].access == POLICY_WRITE;
+        if (!writes || !here(directory) || policy_pin((cbx_policy *)policy, directory) < 0)
+                return NULL;
+        for (size_t i = 0; i < policy->n_paths; i++) {
+                const struct policy_path *rule = &policy->paths[i];
+                _cleanup_free_ char *tree = NULL;
+
+                if (rule->access != POLICY_WRITE)
+                        continue;
+                tree = policy_pin_path(policy, directory, rule);
+                if (tree && mounts_reach(mounts, tree, canonical))
+                        return is_held(policy, mounts, directory, canonical) ? NULL : rule;
+        }
+        return NULL;
+}
+
+/* ---- Refusing ---- */
+
+static int refuse_input(const struct inputs_item *item, const char *canonical,
+                        const struct policy_path *rule, const char *where, cbx_error *error)
+{
+        error_set(error, -EPERM, where, "%s %.160s lies where %s may write (%s): %s", item->what,
+                  canonical, item->whose, rule->where, item->harm);
+        error_hint(error, "keep it where no box may write, or have it held: --hold %.100s, or in the "
+                          "policy \"files\": {\"hold\": [\"%.100s\"]}",
+                   canonical, canonical);
+        return -EPERM;
+}
+
+static int refuse_link(const struct inputs_item *item, const char *link, const char *canonical,
+                       const struct policy_path *rule, const char *where, cbx_error *error)
+{
+        error_set(error, -EPERM, where,
+                  "%s %.120s leads through the link %.120s, which %s may change (%s): %s",
+                  item->what, item->path, link, item->whose, rule->where, item->harm);
+        error_hint(error, "name what it leads to: %.200s", canonical);
+        return -EPERM;
+}
+
+int inputs_refuse(const cbx_policy *policy, const struct inputs_mounts *mounts,
+                  const struct inputs_item *item, const char *where, cbx_error *error)
+{
+        const struct policy_path *rule;
+        _cleanup_free_ char *canonical = NULL;
+        _cleanup_list_ char **links = NULL;
+        char directory[PATH_MAX];
+        int r;
+
+        if (!here(directory))
+                return 0;
+        r = policy_follow(directory, item->path, &canonical, &links);
+        if (r == -ENOMEM)
+                return error_oom(error);
+        if (r < 0)
+                return 0; /* whoever opens it will say why it cannot */
+        for (char **link = links; link && *link; link++) {
+                rule = inputs_writer(policy, mounts, *link);
+                if (rule)
+                        return refuse_link(item, *link, canonical, rule, where, error);
+        }
+        rule = inputs_writer(policy, mounts, canonical);
+        return rule ? refuse_input(item, canonical, rule, where, error) : 0;
+}
+
+int inputs_refuse_links(const cbx_policy *policy, const cbx_policy *writer, const char *whose,
+                        const struct inputs_mounts *mounts, cbx_error *error)
+{
+        char directory[PATH_MAX];
+        int r = 0;
+
+        if (!here(directory) || policy_pin((cbx_policy *)policy, directory) < 0)
+                return 0;
+        for (size_t i = 0; r == 0 && i < policy->n_paths; i++) {
+                const struct policy_path *own = &policy->paths[i], *rule = NULL;
+                struct inputs_item item = { .what = "the path",
+                                            .path = own->host,
+                                            .whose = whose,
+                                            .harm = "a program there would choose what the path "
+                                                    "means" };
+                _cleanup_list_ char **links = policy_pin_links(policy, directory, own);
+                _cleanup_free_ char *canonical = NULL;
+
+                for (char **link = links; link && *link && !rule; link++) {
+                        rule = inputs_writer(writer, mounts, *link);
+                        if (!rule)
+                                continue;
+                        canonical = policy_pin_path(policy, directory, own);
+                        r = refuse_link(&item, *link, canonical ? canonical : "", rule, own->where,
+                                        error);
+                }
+        }
+        return r;
+}
+
+int inputs_refuse_own_links(cbx_policy *policy, cbx_error *error)
+{
+        struct inputs_mounts *mounts = NULL;
+        bool checked, linked = false;
+        int r = 0;
+
+        pthread_mutex_lock(&policy->lock);
+        checked = policy->pins.checked;
+        for (size_t i = 0; !checked && i < policy->pins.n; i++)
+                linked |= policy->pins.items[i].links != NULL;
+        policy->pins.checked |= !linked;
+        pthread_mutex_unlock(&policy->lock);
+        if (checked || !linked)
+                return 0;
+        (void)inputs_mounts_read(&mounts);
+        r = inputs_refuse_links(policy, policy, "boxes of this policy", mounts, error);
+        inputs_mounts_free(mounts);
+        pthread_mutex_lock(&policy->lock);
+        policy->pins.checked = r == 0;
+        pthread_mutex_unlock(&policy->lock);
+        return r;
+}
+
+/* ---- Holding ---- */
+
+/* Put one more text into a list of "files". */
+static int add_to(cbx_policy **policy, const char *list, const char *path, cbx_error *error)
+{
+        _cleanup_json_ json_t *json = policy_to_json(*policy);
+        json_t *paths = json_object_get(json_object_get(json, "files"), list);
+        cbx_policy *changed = NULL;
+        int r;
+
+        if (!paths || json_array_append_new(paths, json_string(path)) < 0)
+                return error_oom(error);
+        r = policy_from_json(json, error, &changed);
+        if (r == 0 && policy_pin_copy(*policy, changed) < 0) {
+                cbx_policy_unref(changed);
+                r = error_oom(error);
+        }
+        if (r < 0)
+                return r;
+        cbx_policy_unref(*policy);
+        *policy = changed;
+        return 0;
+}
+
+int inputs_hold(cbx_policy **policy, const char *what, const char *path, const char *where,
+                cbx_error *error)
+{
+        struct inputs_item item = { .what = what,
+                                    .path = path,
+                                    .whose = "boxes of this policy",
+                                    .harm = "a program there would tell callbox what to do" };
+        struct inputs_mounts *mounts = NULL;
+        _cleanup_free_ char *canonical = NULL;
+        char directory[PATH_MAX];
+        bool writes = false;
+        int r = 0;
+
+        for (size_t i = 0; i < (*policy)->n_paths; i++)
+                writes |= (*policy)->paths[i].access == POLICY_WRITE;
+        if (!writes || outputs_is_stream(path) || !here(directory))
+                return 0;
+        (void)inputs_mounts_read(&mounts);
+        canonical = policy_canonical(directory, path);
+        if (!canonical)
+                r = error_oom(error);
+        else if (inputs_writer(*policy, mounts, canonical))
+                r = add_to(policy, "hold", canonical, error);
+        if (r == 0) /* what is left are links on the way */
+                r = inputs_refuse(*policy, mounts, &item, where, error);
+        inputs_mounts_free(mounts);
+        return r;
+}
+
+int inputs_hide(cbx_policy **policy, const char *what, const char *path, const char *where,
+                cbx_error *error)
+{
+        _cleanup_free_ char *canonical = NULL;
+        char directory[PATH_MAX];
+        int r = inputs_hold(policy, what, path, where, error);
+
+        if (r < 0 || outputs_is_stream(path) || access(path, F_OK) < 0 || !here(directory))
+                return r;
+        canonical = policy_canonical(directory, path);
+        return canonical ? add_to(policy, "hide", canonical, error) : error_oom(error);
+}
+
+bool inputs_own_program(char *path, size_t size)
+{
+        ssize_t n = readlink("/proc/self/exe", path, size - 1);
+
+        if (n <= 0 || path[0] != '/')
+                return false;
+        path[n] = '\0';
+        return access(path, F_OK) == 0;
+}

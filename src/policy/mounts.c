@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/* Where a path lies in its file system, by /proc/self/mountinfo: bind mounts give one place many
+ * paths. */
+#include "policy/mounts.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MOUNTINFO_MAX (16 * MIB)
+
+struct inputs_mounts *inputs_mounts_free(struct inputs_mounts *mounts)
+{
+        if (!mounts)
+                return NULL;
+        free(mounts->items);
+        free(mounts->text);
+        free(mounts);
+        return NULL;
+}
+
+/* Spaces and the like are written as three octal digits. */
+static void unescape(char *text)
+{
+        char *to = text;
+
+        for (; *text; text++) {
+                if (text[0] == '\\' && text[1] && text[2] && text[3]) {
+                        *to++ = (char)((text[1] - '0') << 6 | (text[2] - '0') << 3 |
+                                       (text[3] - '0'));
+                        text += 3;
+                } else {
+                        *to++ = *text;
+                }
+        }
+        *to = '\0';
+}
+
+/* "36 35 98:0 /root /mount/point options ..." */
+static bool read_line(char *line, struct mounts_item *ret)
+{
+        char *fields[5];
+
+        for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
+                if (!(fields[i] = strsep(&line, " ")))
+                        return false;
+        unescape(fields[3]);
+        unescape(fields[4]);
+        *ret = (struct mounts_item){ fields[2], fields[3], fields[4] };
+        return true;
+}
+
+int inputs_mounts_read(struct inputs_mounts **ret_mounts)
+{
+        struct inputs_mounts *mounts = calloc(1, sizeof(*mounts));
+        size_t length, room = 0;
+        char *rest, *line;
+        int r = mounts ? file_read(AT_FDCWD, "/proc/self/mountinfo", MOUNTINFO_MAX, &mounts->text,
+                                   &length)
+                       : -ENOMEM;
+
+        if (r < 0) {
+                inputs_mounts_free(mounts);
+                return r;
+        }
+        for (const char *at = mounts->text; (at = strchr(at, '\n')); at++)
+                room++;
+        mounts->items = calloc(room + 1, sizeof(*mounts->items));
+        if (!mounts->items) {
+                inputs_mounts_free(mounts);
+                return -ENOMEM;
+        }
+        rest = mounts->text;
+        while ((line = strsep(&rest, "\n")))
+                mounts->n += mounts->n < room && read_line(line, &mounts->items[mounts->n]);
+        *ret_mounts = mounts;
+        return 0;
+}
+
+const char *mounts_below(const char *path, const char *tree)
+{
+        size_t n = strlen(tree);
+
+        if (n == 1)
+                n = 0; /* the root */
+        /* On a file system that ignores it, another case is the same name. */
+        if (strncasecmp(path, tree, n) != 0 || (path[n] != '\0' && path[n] != '/'))
+                return NULL;
+        return path + n;
+}
+
+/* The mount that a path is on: of several at one place the last. */
+static const struct mounts_item *mount_of(const struct inputs_mounts *mounts, const char *path)
+{
+        const struct mounts_item *found = NULL;
+
+        for (size_t i = 0; i < mounts->n; i++)
+                if (mounts_below(path, mounts->items[i].point) &&
+                    (!found || strlen(mounts->items[i].point) >= strlen(found->point)))
+                        found = &mounts->items[i];
+        return found;
+}
+
+bool mounts_place(const struct inputs_mounts *mounts, const char *path, struct mounts_place *ret)
+{
+        const struct mounts_item *mount = mounts ? mount_of(mounts, path) : NULL;
+
+        if (!mount)
+                return false;
+        ret->device = mount->device;
+        return snprintf(ret->path, sizeof(ret->path), "%s%s",
+                        strcmp(mount->root, "/") == 0 ? "" : mount->root,
+                        mounts_below(path, mount->point)) < (int)sizeof(ret->path);
+}
+
+static bool is_in(const struct mounts_place *place, const char *device, const char *root)
+{
+        return strcmp(place->device, device) == 0 && mounts_below(place->path, *root ? root : "/");
+}
+
+bool mounts_reach(const struct inputs_mounts *mounts, const char *tree, const char *path)
+{
+        struct mounts_place place, top;
+
+        if (mounts_below(path, tree))
+                return true;
+        if (!mounts_place(mounts, path, &place))
+                return false;
+        if (mounts_place(mounts, tree, &top) && is_in(&place, top.device, top.path))
+                return true;
+        /* What is mounted in the tree is part of it. */
+        for (size_t i = 0; i < mounts->n; i++)
+                if (mounts_below(mounts->items[i].point, tree) &&
+                    is_in(&place, mounts->items[i].device, mounts->items[i].root))
+                        return true;
+        return false;
+}
