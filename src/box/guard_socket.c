@@ -19,7 +19,9 @@
 #include <sys/xattr.h>
 
 #include "box/guard.h"
+#include "box/fences.h"
 #include "box/init.h"
+#include "box/tree.h"
 #include "policy/landlock_abi.h"
 
 /* An address in words, and whether it is the loopback's. */
@@ -200,15 +202,47 @@ static void note_missing(struct child *child, const struct seccomp_notif *call,
                 guard_note_socket(child, base, given);
 }
 
+/* ---- Messages ---- */
+
+static bool is_of_messages(int fd)
+{
+        socklen_t length = sizeof(int);
+        int type = 0;
+
+        return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) == 0 && type == SOCK_SEQPACKET;
+}
+
+/* Has a process of this box called listen() there? The kernel tells whoever has connected. */
+static bool listens_inside(struct child *child, int fd)
+{
+        struct ucred peer = { 0 };
+        socklen_t length = sizeof(peer);
+
+        return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.pid > 0 &&
+               tree_contains(child->proc, peer.pid, getppid());
+}
+
+/*
+ * Wardens speak SOCK_SEQPACKET, and without a user namespace of its own a box looks to them much
+ * like any other process. So one without namespaces may connect such a socket to its own processes
+ * alone. What is connected is a socket of ours: the program has it when it was looked at, and not
+ * before.
+ */
+static bool must_listen_inside(const struct child *child, int fd)
+{
+        return child->plan->caged && box_fence(FENCE_NET) && is_of_messages(fd);
+}
+
 /* Connect to a path: resolve it once, look at where it is, connect to that very socket. */
 static int connect_path(struct child *child, const struct seccomp_notif *call,
-                        const struct request *request)
+                        struct request *request)
 {
         _cleanup_(guard_path_close) struct guard_path path = { .parent = -1 };
         struct sockaddr_un to = { .sun_family = AF_UNIX };
         char place[PATH_MAX] = "";
         _cleanup_fd_ int target = -1;
         int r = request_resolve(child, call, request, &path);
+        bool inside;
 
         if (r == 0) {
                 target = openat(path.parent, path.name, O_PATH | O_CLOEXEC);
@@ -222,10 +256,22 @@ static int connect_path(struct child *child, const struct seccomp_notif *call,
                 notify_trace(child->page, BOX_TRACE_CONNECT, place, EACCES);
                 return -EACCES;
         }
+        inside = must_listen_inside(child, request->fd);
+        if (inside && !request->stands_in) {
+                base_close(request->fd);
+                request->fd = make_like(child, call, (int)call->data.args[0]);
+                request->stands_in = request->fd >= 0;
+        }
+        if (request->fd < 0)
+                return request->fd;
         note_network_used(child); /* whoever is there may be handed descriptors */
         text_copy(to.sun_path, sizeof(to.sun_path), "/proc/self/fd/");
         text_number(to.sun_path + strlen(to.sun_path), (uint64_t)target);
         r = connect(request->fd, (struct sockaddr *)&to, sizeof(to)) < 0 ? -errno : 0;
+        if (r == 0 && inside && !listens_inside(child, request->fd)) {
+                notify_trace(child->page, BOX_TRACE_CONNECT, place, EACCES);
+                return -EACCES;
+        }
         return r == 0 && request->stands_in ? put_in_place(child, call, request->fd) : r;
 }
 
