@@ -298,6 +298,7 @@ static int run_call(struct run *run, struct report *report)
 {
         _cleanup_policy_ cbx_policy *policy = NULL;
         struct plan_options plan_options = { .explain = run->explain,
+                                             .looks = true,
                                              .tty = run->tty,
                                              .environment = environ,
                                              .wipe = run->line,

@@ -254,6 +254,7 @@ static int run_server(struct wrap *wrap, struct report *report)
         _cleanup_policy_ cbx_policy *policy = NULL;
         _cleanup_plan_ struct plan *plan = NULL;
         struct plan_options plan_options = { .explain = wrap->explain,
+                                             .looks = true,
                                              .environment = environ,
                                              .wipe = wrap->line,
                                              .wipe_length = wrap->line_length };

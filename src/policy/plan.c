@@ -455,6 +455,7 @@ int plan_compile(cbx_policy *policy, const struct plan_options *options, cbx_err
                 return error_oom(error);
         plan->policy = cbx_policy_ref(policy);
         plan->explain = options->explain;
+        plan->looks = options->looks;
         plan->tty = options->tty;
         plan->wipe = options->wipe;
         plan->wipe_length = options->wipe_length;

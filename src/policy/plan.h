@@ -105,6 +105,7 @@ struct plan {
         gid_t host_gid;
         bool host_root; /* which is the host's root, to whom the kernel gives more by the id alone */
         bool explain;
+        bool looks;      /* what was refused is looked for on the host, to tell only what is there */
         bool tty;        /* calls may have a terminal */
         char *directory; /* where relative paths start, absolute */
         struct plan_step *steps;
@@ -143,6 +144,7 @@ struct plan_options {
         char *wipe; /* memory that init clears: the command line, which /proc/1 shows */
         size_t wipe_length;
         bool explain;          /* record refused paths and connections */
+        bool looks;            /* ... and tell of those that the host has: to its user alone */
         bool hopeful;          /* the host is taken to allow namespaces until it says otherwise */
         bool tty;              /* calls may have a terminal of their own */
         bool lends;            /* boxes without a network may be lent one (box/lend.h) */

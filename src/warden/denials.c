@@ -183,13 +183,33 @@ static void add_syscall(struct denials *denials, const struct box_denial *found)
 
 /* ---- Paths ---- */
 
-/* Only what the host really has is worth a word: programs look for many files in vain. */
-static bool on_host(const struct denials *denials, const char *path)
+/*
+ * Only what the host really has is worth a word: programs look for many files in vain. But whoever
+ * chooses what a box runs must not learn from a report what the host has, and a path that comes out
+ * of a box may lead to a file system that does not answer: so the host is looked at for its user
+ * alone, who ran the command. All others are told of everything that was refused.
+ */
+static bool on_host(const struct plan *plan, const char *path)
 {
         struct stat st;
 
-        return !denials->looked ||
+        return !plan->looks ||
                fstatat(AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) == 0;
+}
+
+/* What programs look for wherever they run, and seldom find: where the host is not asked, told to
+ * nobody. */
+static bool is_routine(const struct plan *plan, const struct box_trace *trace)
+{
+        static const char *const files[] = { "/etc/ld.so.preload", "/etc/selinux/config",
+                                             "/etc/gitconfig" };
+
+        if (plan->looks || trace->kind != BOX_TRACE_FILE || trace->error != ENOENT)
+                return false;
+        for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+                if (strcmp(trace->text, files[i]) == 0)
+                        return true;
+        return strncmp(trace->text, PLAN_HOME "/.", strlen(PLAN_HOME "/.")) == 0;
 }
 
 /* The directory of a path, or the host of an address: with what stands before the name or port. */
@@ -208,25 +228,30 @@ static void directory_of(const char *path, char *room, size_t size)
 }
 
 /* Returns false where there is nothing to say. */
-static bool explain_path(const struct denials *denials, struct denial *denial,
+static bool explain_path(const struct plan *plan, struct denial *denial,
                          const struct box_trace *trace)
 {
         bool write = trace->kind != BOX_TRACE_FILE && trace->kind != BOX_TRACE_LOST;
         char directory[BOX_TRACE_TEXT];
-        bool there = on_host(denials, trace->text);
+        bool known;
+        bool there = on_host(plan, trace->text);
 
+        if (is_routine(plan, trace))
+                return false;
+        /* What is to be made is its directory's; whether it was there is not told. */
+        known = plan->looks || trace->kind != BOX_TRACE_WRITE;
         directory_of(trace->text, directory, sizeof(directory));
         if (trace->kind == BOX_TRACE_REMOVE && there) { /* a name is its directory's */
                 allow_path(denial, write, directory);
         } else if (trace->text[strlen(trace->text) - 1] ==
                    '*') { /* many that are alike (box/notify.c) */
-                if (!on_host(denials, directory))
+                if (!on_host(plan, directory))
                         return false;
                 allow_path(denial, write, directory);
         } else if (trace->kind != BOX_TRACE_WRITE && !there) {
                 return false;
         } else {
-                allow_path(denial, write, there ? trace->text : directory);
+                allow_path(denial, write, there && known ? trace->text : directory);
         }
         denial->stem = trace->kind == BOX_TRACE_FILE ? 0 : stem_of(trace->text);
         return true;
@@ -277,11 +302,11 @@ static void explain_full(const struct plan *plan, struct denial *denial, const c
 /* ---- Sockets ---- */
 
 /* Programs look for services in vain, as they do for files. */
-static bool is_hosts_socket(const struct denials *denials, const char *path)
+static bool is_hosts_socket(const struct plan *plan, const char *path)
 {
         struct stat st;
 
-        return !denials->looked ||
+        return !plan->looks ||
                (fstatat(AT_FDCWD, path, &st, AT_NO_AUTOMOUNT) == 0 && S_ISSOCK(st.st_mode));
 }
 
@@ -411,10 +436,10 @@ static void add_trace(struct denials *denials, const struct box_trace *trace)
                                                  "names cannot be kept one by one without "
                                                  "namespaces");
                 else
-                        told = explain_path(denials, denial, trace);
+                        told = explain_path(denials->plan, denial, trace);
                 break;
         case BOX_TRACE_MODE:
-                told = on_host(denials, what);
+                told = on_host(denials->plan, what);
                 explain_mode(denial, what);
                 break;
         case BOX_TRACE_FULL:
@@ -425,7 +450,7 @@ static void add_trace(struct denials *denials, const struct box_trace *trace)
         case BOX_TRACE_LOOPBACK:
                 denial->kind = "connect";
                 told = what[0] != '/' || trace->error != ENOENT ||
-                       is_hosts_socket(denials, what);
+                       is_hosts_socket(denials->plan, what);
                 explain_socket(denial, what, trace->kind == BOX_TRACE_LOOPBACK);
                 break;
         case BOX_TRACE_BIND:
@@ -439,7 +464,10 @@ static void add_trace(struct denials *denials, const struct box_trace *trace)
         case BOX_TRACE_PROTECTED:
                 denial->kind = "protected";
                 name = protected_name(denials->plan, what);
-                if (name)
+                if (name && !*name)
+                        allow_by_nothing(denial, "held by the policy (files.hold), or a file that "
+                                                 "tells callbox what to do");
+                else if (name)
                         allow_by(denial, without_name(denials->plan, what),
                                  strchr(name, '*') ? "--unprotect '%s'" : "--unprotect %s", name);
                 else
