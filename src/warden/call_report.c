@@ -107,7 +107,7 @@ void call_write_report(struct call *call)
         report->setup_time = started > call->begun ? started - call->begun : 0;
         if (!call->spec->tty)
                 report->bytes_in = call->input.total;
-        if (report_take_page(report, call->plan, page, !copy) < 0)
+        if (report_take_page(report, call->plan, page) < 0)
                 report_warn(report, "out of memory while the report was written");
         if (call->box.running && started && started < call->begun) /* it waited for this call */
                 report->run_time = page->ended > call->begun ? page->ended - call->begun : 0;

@@ -26,7 +26,6 @@ struct denial {
 
 struct denials {
         const struct plan *plan;
-        bool looked; /* for on the host; else all of it is taken to be there */
         struct denial list[BOX_DENIALS_MAX + BOX_TRACES_MAX];
         size_t n;
 };
@@ -565,7 +564,7 @@ static int write_one(json_t *array, const struct denial *denial)
         return json ? json_array_append_new(array, json) : -1;
 }
 
-json_t *denials_of(const struct plan *plan, const struct box_page *page, bool looked)
+json_t *denials_of(const struct plan *plan, const struct box_page *page)
 {
         uint32_t n_calls = MIN(page->n_denials, BOX_DENIALS_MAX);
         uint32_t n_traces = MIN(atomic_load(&page->n_traces), BOX_TRACES_MAX);
@@ -579,7 +578,6 @@ json_t *denials_of(const struct plan *plan, const struct box_page *page, bool lo
         if (!denials)
                 return NULL;
         denials->plan = plan;
-        denials->looked = looked;
         for (uint32_t i = 0; i < n_calls; i++)
                 add_syscall(denials, &page->denials[i]);
         for (uint32_t i = 0; i < n_traces; i++)

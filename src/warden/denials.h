@@ -11,8 +11,7 @@
 /* An array of objects: kind, what, errno, count, and what would allow it: as an option of the
  * command (allow) and as a line of a policy (policy), both empty where nothing does. Several of one
  * directory or host that would be allowed together are one. What the host does not have is left out
- * where it may be `looked` for: not where a stranger has chosen the paths, which may lie on a file
- * system that does not answer. NULL when memory ran out. */
-json_t *denials_of(const struct plan *plan, const struct box_page *page, bool looked);
+ * where the plan says that it may be looked for. NULL when memory ran out. */
+json_t *denials_of(const struct plan *plan, const struct box_page *page);
 
 #endif

@@ -61,8 +61,7 @@ int report_warn(struct report *report, const char *format, ...)
 
 /* ---- From the page ---- */
 
-int report_take_page(struct report *report, const struct plan *plan, const struct box_page *page,
-                     bool trusted)
+int report_take_page(struct report *report, const struct plan *plan, const struct box_page *page)
 {
         uint64_t started = atomic_load(&page->started);
         const struct rusage *usage = &page->usage;
@@ -77,7 +76,7 @@ int report_take_page(struct report *report, const struct plan *plan, const struc
                 report->cpu_user = page->cpu - report->cpu_system;
         report->memory_peak = MAX(page->memory_peak, (uint64_t)usage->ru_maxrss * KIB);
         report->processes_peak = MAX(page->processes_peak, started ? 1U : 0U);
-        report->denials = denials_of(plan, page, trusted);
+        report->denials = denials_of(plan, page);
         if (page->denials_lost)
                 report_warn(report, "%llu more refused calls of further kinds are not listed",
                             (unsigned long long)page->denials_lost);

@@ -72,8 +72,7 @@ void report_free(struct report *report);
 int report_warn(struct report *report, const char *format, ...) PRINTF_LIKE(2, 3);
 
 /* Take over from the page what init and main noted there. */
-int report_take_page(struct report *report, const struct plan *plan, const struct box_page *page,
-                     bool trusted);
+int report_take_page(struct report *report, const struct plan *plan, const struct box_page *page);
 
 /* One sentence on why the call ended. */
 void report_text(const struct report *report, char *ret, size_t room);
