@@ -30,6 +30,7 @@ static const char *const fence_names[FENCE_MAX_] = {
         [FENCE_CGROUP] = "cgroup",
         [FENCE_MOULD] = "mould",
         [FENCE_HOLDER] = "holder",
+        [FENCE_HIDE] = "hide",
 };
 
 int box_fence_leave_out(const char *names)

@@ -31,6 +31,7 @@ enum fence {
         FENCE_CGROUP,
         FENCE_MOULD,
         FENCE_HOLDER,
+        FENCE_HIDE,
         FENCE_MAX_,
 };
 

@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -17,9 +16,7 @@
 #include "box/init.h"
 #include "policy/syscalls.h"
 
-#define LINKS_MAX 40
 #define PRIVILEGED_BITS (S_ISUID | S_ISGID) /* the filter refuses them elsewhere */
-#define RETRIES_MAX 8
 
 void guard_answer(struct child *child, const struct seccomp_notif *call, int r)
 {
@@ -49,314 +46,6 @@ _Noreturn void guard_leave(void)
 {
         syscall(SYS_exit_group, 0);
         __builtin_unreachable();
-}
-
-/* ---- Protected names ---- */
-
-static bool protected(const struct child *child, const struct guard_path *path)
-{
-        for (size_t i = 0; i < child->plan->n_guards; i++)
-                if (plan_is_guarded(&child->plan->guards[i], path->text) &&
-                    box_fence(FENCE_PROTECT))
-                        return true;
-        return guard_means_head(child, path) && box_fence(FENCE_PROTECT);
-}
-
-bool guard_is_kept(const struct child *child, const char *text)
-{
-        for (size_t i = 0; i < child->plan->n_guards; i++) {
-                const struct plan_guard *kept = &child->plan->guards[i];
-
-                if (!plan_guards_anywhere(kept) && strlen(text) >= strlen(kept->path) &&
-                    plan_is_guarded(kept, text) && box_fence(FENCE_PROTECT))
-                        return true;
-        }
-        return false;
-}
-
-static int refuse(struct child *child, const struct guard_path *path)
-{
-        notify_trace(child->page, BOX_TRACE_PROTECTED, path->text, EPERM);
-        return -EPERM;
-}
-
-static bool exists(const struct guard_path *path)
-{
-        struct stat st;
-
-        return fstatat(path->parent, path->name, &st, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
-/* Nothing is ever made at a protected name, not even what the kernel would refuse: it might have
- * gone away between a look and the call. */
-int guard_check_new(struct child *child, const struct guard_path *path)
-{
-        if (!protected(child, path))
-                return 0;
-        return exists(path) ? -EEXIST : refuse(child, path);
-}
-
-/* ---- Opening with O_CREAT ---- */
-
-static int inject(struct child *child, const struct seccomp_notif *call, int fd, int flags)
-{
-        struct seccomp_notif_addfd add = { .id = call->id,
-                                           .srcfd = (uint32_t)fd,
-                                           .newfd_flags = (uint32_t)(flags & O_CLOEXEC) };
-        struct seccomp_notif_resp answer = { .id = call->id };
-        bool writes = (flags & O_ACCMODE) != O_RDONLY;
-
-        /* What is open for writing cannot be run: let go of it before the program goes on. */
-        if (!writes)
-                add.flags = SECCOMP_ADDFD_FLAG_SEND;
-        answer.val = ioctl(child->notifier, SECCOMP_IOCTL_NOTIF_ADDFD, &add);
-        if (answer.val < 0)
-                return -errno;
-        base_close(fd);
-        if (writes)
-                (void)ioctl(child->notifier, SECCOMP_IOCTL_NOTIF_SEND, &answer);
-        return 0;
-}
-
-/* The terminal of the calling process, where it says /dev/tty. */
-static int open_terminal_of(struct child *child, const struct seccomp_notif *call, int flags)
-{
-        char room[512], path[32] = "/dev/pts/", *at;
-        uint64_t device = 0;
-        _cleanup_fd_ int stat = -1;
-        ssize_t n;
-        int fd;
-
-        at = text_number(room, call->pid);
-        text_copy(at, 8, "/stat");
-        stat = openat(child->proc, room, O_RDONLY | O_CLOEXEC);
-        n = stat < 0 ? -1 : read(stat, room, sizeof(room) - 1);
-        if (n <= 0)
-                return -ENXIO;
-        room[n] = '\0';
-        at = strrchr(room, ')'); /* field 2; the terminal is field 7 */
-        for (unsigned field = 2; at && field < 7; field++)
-                at = strchr(at + 1, ' ');
-        for (at = at ? at + 1 : room; *at >= '0' && *at <= '9'; at++)
-                device = device * 10 + (uint64_t)(*at - '0');
-        if (device == 0)
-                return -ENXIO;
-        text_number(path + strlen(path), device & 0xff);
-        fd = open(path, flags | O_CLOEXEC | O_NOCTTY, 0);
-        return fd < 0 ? -errno : fd;
-}
-
-/* Something that is neither file nor directory may block when it is opened. */
-static void open_special(struct child *child, const struct seccomp_notif *call,
-                         const struct guard_path *path, int flags, const struct stat *st)
-{
-        int fd, r;
-
-        if (!guard_delegate(child, call))
-                return;
-        if (S_ISCHR(st->st_mode) && st->st_rdev == makedev(5, 0))
-                fd = open_terminal_of(child, call, flags);
-        else
-                fd = openat(path->parent, path->name, flags | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY, 0);
-        r = fd < 0 ? (fd == -1 ? -errno : fd) : inject(child, call, fd, flags);
-        if (r < 0)
-                guard_answer(child, call, r);
-        guard_leave();
-}
-
-static bool opens_to_change(int flags)
-{
-        return !(flags & O_PATH) && ((flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC));
-}
-
-/* Landlock before ABI 3 does not see what is cut off in opening. */
-static bool cuts_what_is_kept(const struct child *child, int flags, const char *text)
-{
-        return child->plan->caged && (flags & O_TRUNC) && !(flags & O_PATH) &&
-               !guard_may_change(child, text);
-}
-
-/* A file without a name, in the directory that is given. */
-static bool makes_nameless(const struct child *child, int flags)
-{
-        return child->plan->caged && (flags & (O_TMPFILE | O_CREAT)) == O_TMPFILE;
-}
-
-/* Open what is there. -EAGAIN: it changed under our hands; 1: somebody else answers. Wherever flags
- * are the program's a mode goes with them: without one libc ends who asks for a nameless file. */
-static int open_existing(struct child *child, const struct seccomp_notif *call,
-                         const struct guard_path *path, bool create, int flags, mode_t mode,
-                         const struct stat *st)
-{
-        bool waits = !(flags & O_NONBLOCK);
-        struct stat now;
-        int fd;
-
-        if (S_ISDIR(st->st_mode) && makes_nameless(child, flags) && !create) {
-                fd = openat(path->parent, path->name, flags | O_NOFOLLOW | O_CLOEXEC, mode);
-                return fd < 0 ? -errno : fd + 2;
-        }
-        if (S_ISDIR(st->st_mode) && (create || opens_to_change(flags)))
-                return -EISDIR;
-        if (path->slash && !S_ISDIR(st->st_mode))
-                return -ENOTDIR;
-        if (!S_ISREG(st->st_mode) && !S_ISDIR(st->st_mode)) {
-                open_special(child, call, path, flags, st);
-                return 1;
-        }
-        fd = openat(path->parent, path->name,
-                    flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
-        if (fd < 0)
-                return errno == ELOOP || errno == ENOENT ? -EAGAIN : -errno;
-        if (fstat(fd, &now) < 0 || (now.st_mode & S_IFMT) != (st->st_mode & S_IFMT)) {
-                base_close(fd);
-                return -EAGAIN;
-        }
-        if (waits)
-                (void)fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
-        return fd + 2; /* 0 and 1 mean other things */
-}
-
-/* One attempt; see open_existing for what it returns. */
-static int try_open(struct child *child, const struct seccomp_notif *call, struct guard_path *path,
-                    bool create, int flags, mode_t mode)
-{
-        struct stat st;
-        int fd;
-
-        if (fstatat(path->parent, path->name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
-                if ((flags & O_EXCL) && !makes_nameless(child, flags))
-                        return -EEXIST;
-                /* No mount keeps it as it is. */
-                if (child->plan->caged && opens_to_change(flags) &&
-                    guard_is_kept(child, path->text))
-                        return refuse(child, path);
-                if (S_ISREG(st.st_mode) && cuts_what_is_kept(child, flags, path->text))
-                        return -EACCES;
-                return open_existing(child, call, path, create, flags, mode, &st);
-        }
-        if (errno != ENOENT)
-                return -errno;
-        if (!create)
-                return -ENOENT;
-        if (path->slash)
-                return -EISDIR;
-        if (flags & O_PATH)
-                return -ENOENT;
-        if (protected(child, path))
-                return refuse(child, path);
-        fd = openat(path->parent, path->name,
-                    flags | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY, mode);
-        if (fd < 0)
-                return errno == EEXIST ? -EAGAIN : -errno;
-        return fd + 2;
-}
-
-/* Go on where a link leads. */
-int guard_follow(struct child *child, const struct seccomp_notif *call, struct guard_path *path)
-{
-        char target[PATH_MAX];
-        int parent = path->parent, r;
-        ssize_t n = readlinkat(parent, path->name, target, sizeof(target) - 1);
-
-        if (n <= 0)
-                return -errno;
-        target[n] = '\0';
-        r = guard_resolve_from(child, call, parent, target, path);
-        base_close(parent);
-        return r;
-}
-
-bool guard_is_link(const struct guard_path *path)
-{
-        struct stat st;
-
-        return fstatat(path->parent, path->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-               S_ISLNK(st.st_mode);
-}
-
-/* A descriptor of the caller's own, named through /proc: opened through the link, which is what
- * the program would do; nothing is created there. */
-static bool is_own_descriptor(const struct guard_path *path)
-{
-        return strncmp(path->text, "/proc/", 6) == 0 && strstr(path->text, "/fd/");
-}
-
-/* Open it again. What it leads to is held and looked at first, where no mount keeps it: it may have
- * been opened for reading. */
-static int reopen(struct child *child, const struct guard_path *path, int flags)
-{
-        char link[40], text[PATH_MAX];
-        _cleanup_fd_ int held = -1;
-        struct stat st;
-        int fd;
-
-        if (!child->plan->caged || !opens_to_change(flags)) {
-                fd = openat(path->parent, path->name, flags, 0);
-                return fd < 0 ? -errno : fd;
-        }
-        held = openat(path->parent, path->name, O_PATH | O_CLOEXEC);
-        if (held < 0)
-                return -errno;
-        if (guard_text_of(held, text, sizeof(text)) < 0 || guard_is_kept(child, text))
-                return -EPERM;
-        if (fstat(held, &st) < 0 || (S_ISREG(st.st_mode) && cuts_what_is_kept(child, flags, text)))
-                return -EACCES;
-        guard_own_link(held, link);
-        fd = open(link, flags, 0);
-        return fd < 0 ? -errno : fd;
-}
-
-static void serve_open(struct child *child, const struct seccomp_notif *call, int dirfd,
-                       uint64_t address, int flags, mode_t mode)
-{
-        _cleanup_(guard_path_close) struct guard_path path;
-        int r = guard_resolve(child, call, dirfd, address, &path), fd;
-        bool create = flags & O_CREAT, nameless = makes_nameless(child, flags);
-
-        umask((mode_t)guard_status(child, call, "Umask:", 8));
-        if (r == 0 && path.slash && create)
-                r = -EISDIR;
-        if (r == 0 && nameless && strcmp(path.text, "/tmp") == 0) { /* libc knows no other place */
-                guard_path_close(&path);
-                r = guard_resolve_from(child, call, -1, child->page->scratch, &path);
-        }
-        for (int links = 0; r == 0 && guard_is_link(&path) && !is_own_descriptor(&path); links++) {
-                if ((flags & O_EXCL) && !nameless)
-                        r = -EEXIST;
-                else if (links == LINKS_MAX || (flags & O_NOFOLLOW))
-                        r = -ELOOP;
-                else
-                        r = guard_follow(child, call, &path);
-        }
-        if (!guard_is_alive(child, call))
-                return;
-        flags &= ~O_CREAT;
-        if (r == 0 && (create || nameless) && (mode & PRIVILEGED_BITS))
-                r = -EPERM;
-        if (r == 0 && is_own_descriptor(&path)) {
-                if (!guard_delegate(child, call))
-                        return;
-                fd = reopen(child, &path, (flags & ~O_EXCL) | O_CLOEXEC | O_NOCTTY);
-                r = fd < 0 ? fd : inject(child, call, fd, flags);
-                if (r < 0)
-                        guard_answer(child, call, r);
-                guard_leave();
-        }
-        for (int i = 0; r == 0 || r == -EAGAIN; i++) {
-                r = i < RETRIES_MAX ? try_open(child, call, &path, create, flags, mode) : -ELOOP;
-                if (r != -EAGAIN)
-                        break;
-        }
-        if (r >= 2) {
-                fd = r - 2;
-                r = inject(child, call, fd, flags);
-                if (r >= 0)
-                        return;
-                base_close(fd);
-        }
-        if (r < 0)
-                guard_answer(child, call, r);
 }
 
 /* ---- Making and moving names ---- */
@@ -402,32 +91,54 @@ static void serve_symlink(struct child *child, const struct seccomp_notif *call,
         guard_answer(child, call, r);
 }
 
+/* Go on where a link leads. */
+int guard_follow(struct child *child, const struct seccomp_notif *call, struct guard_path *path)
+{
+        char target[PATH_MAX];
+        int parent = path->parent, r;
+        ssize_t n = readlinkat(parent, path->name, target, sizeof(target) - 1);
+
+        if (n <= 0)
+                return -errno;
+        target[n] = '\0';
+        r = guard_resolve_from(child, call, parent, target, path);
+        base_close(parent);
+        return r;
+}
+
+bool guard_is_link(const struct guard_path *path)
+{
+        struct stat st;
+
+        return fstatat(path->parent, path->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+               S_ISLNK(st.st_mode);
+}
+
 enum move { MOVE_LINK, MOVE_RENAME };
 
-/* A second name for what is there already. Where no mount keeps a file as it is, one outside would
- * let it be changed: what is linked is held and looked at, whatever the name that led to it. */
+/* A second name for what is there already would let it be changed, or read: what is linked is held
+ * and looked at, whatever the name that led to it. */
 static int link_to(struct child *child, const struct guard_path *from, const struct guard_path *to,
                    int flags)
 {
-        char link[40];
-        struct guard_path kept;
+        char link[40], text[PATH_MAX];
         _cleanup_fd_ int held = -1;
+        struct statx st;
         int r;
 
-        if (!child->plan->caged)
-                return linkat(from->parent, from->given, to->parent, to->given, flags) < 0 ? -errno
-                                                                                           : 0;
         if (flags & ~AT_SYMLINK_FOLLOW)
                 return -EINVAL;
         held = openat(from->parent, from->given,
                       O_PATH | O_CLOEXEC | (flags & AT_SYMLINK_FOLLOW ? 0 : O_NOFOLLOW));
         if (held < 0)
                 return -errno;
-        r = guard_text_of(held, kept.text, sizeof(kept.text));
+        r = guard_look(held, "", &st);
+        if (r == 0)
+                r = guard_text_of(held, text, sizeof(text));
         if (r < 0)
                 return r;
-        if (guard_is_kept(child, kept.text)) {
-                (void)refuse(child, &kept);
+        if (guard_keeping_of(child, text, &st) >= PLAN_KEPT) {
+                (void)guard_refuse(child, held, text);
                 return -EXDEV; /* as across mounts: then programs copy */
         }
         guard_own_link(held, link);
@@ -456,10 +167,22 @@ static bool brings_names(const struct child *child, const struct guard_path *fro
                (child->plan->caged && tree_of(child, from->text) != tree_of(child, to->text));
 }
 
+/* Where a name is taken the kernel says so; where it may not be made, we do. */
+static int check_target(struct child *child, const struct guard_path *to)
+{
+        int r = guard_check_old(child, to);
+
+        if (r < 0 && r != -ENOENT)
+                return r;
+        r = guard_check_new(child, to);
+        return r == -EEXIST ? guard_refuse(child, to->parent, to->text) : r;
+}
+
 static void serve_move(struct child *child, const struct seccomp_notif *call, enum move move,
                        const int dirfds[2], const uint64_t addresses[2], unsigned flags)
 {
         _cleanup_(guard_path_close) struct guard_path from, to;
+        struct statx st;
         int r;
 
         to.parent = -1;
@@ -468,10 +191,15 @@ static void serve_move(struct child *child, const struct seccomp_notif *call, en
                 r = guard_resolve(child, call, dirfds[1], addresses[1], &to);
         if (!guard_is_alive(child, call))
                 return;
-        if (r == 0 && protected(child, &to))
-                r = refuse(child, &to);
-        if (r == 0 && move == MOVE_RENAME && protected(child, &from))
-                r = exists(&from) ? refuse(child, &from) : -ENOENT;
+        if (r == 0)
+                r = check_target(child, &to);
+        if (r == 0 && move == MOVE_RENAME)
+                r = guard_check_old(child, &from);
+        if (r == 0 && move == MOVE_RENAME && (flags & RENAME_EXCHANGE))
+                r = check_target(child, &from);
+        if (r == 0 && move == MOVE_RENAME && plan_forbids_name(child->plan, from.text) &&
+            box_fence(FENCE_PROTECT) && guard_look(from.parent, from.name, &st) == 0)
+                r = guard_refuse(child, from.parent, from.text);
         if (r == 0 && move == MOVE_RENAME &&
             (brings_names(child, &from, &to) ||
              ((flags & RENAME_EXCHANGE) && brings_names(child, &to, &from))))
@@ -497,13 +225,13 @@ static bool serve_naming(struct child *child, const struct seccomp_notif *call)
                 guard_bind(child, call);
                 return true;
         case SYS_open:
-                serve_open(child, call, here, a[0], (int)a[1], (mode_t)a[2]);
+                guard_open(child, call, here, a[0], (int)a[1], (mode_t)a[2]);
                 return true;
         case SYS_openat:
-                serve_open(child, call, (int)a[0], a[1], (int)a[2], (mode_t)a[3]);
+                guard_open(child, call, (int)a[0], a[1], (int)a[2], (mode_t)a[3]);
                 return true;
         case SYS_creat:
-                serve_open(child, call, here, a[0], O_WRONLY | O_TRUNC | O_CREAT, (mode_t)a[1]);
+                guard_open(child, call, here, a[0], O_WRONLY | O_TRUNC | O_CREAT, (mode_t)a[1]);
                 return true;
         case SYS_mkdir:
                 serve_make(child, call, here, a[0], S_IFDIR | ((mode_t)a[1] & 07777), 0);
@@ -559,10 +287,26 @@ static bool makes_network_socket(const struct seccomp_notif *call)
                syscalls_is_network_socket((const uint64_t *)call->data.args);
 }
 
+/* Is it one that the guard makes for the program? The filter sends no others but those that it
+ * refuses, and with --explain those that go on. */
+static bool is_served(const struct plan *plan, const struct seccomp_notif *call)
+{
+        int flags = (int)call->data.args[call->data.nr == SYS_open ? 1 : 2];
+
+        if (!is_opening(call) || plan->caged)
+                return plan->guarded || plan->caged;
+        if ((flags & O_PATH) || (!plan->hides && !plan->guarded))
+                return false;
+        if ((flags & O_TMPFILE) == O_TMPFILE &&
+            (call->data.args[call->data.nr == SYS_open ? 2 : 3] & PRIVILEGED_BITS))
+                return false;
+        return plan->hides || (flags & (O_ACCMODE | O_TRUNC | O_CREAT)) ||
+               (flags & O_TMPFILE) == O_TMPFILE;
+}
+
 bool guard_serve(struct child *child, const struct seccomp_notif *call)
 {
         const struct plan *plan = child->plan;
-        int flags = (int)call->data.args[call->data.nr == SYS_open ? 1 : 2];
 
         if (call->data.arch != AUDIT_ARCH_X86_64)
                 return false;
@@ -588,7 +332,5 @@ bool guard_serve(struct child *child, const struct seccomp_notif *call)
         }
         if (plan->explain && guard_explain(child, call))
                 return true;
-        if (!plan->caged && (plan->n_guards == 0 || (is_opening(call) && !(flags & O_CREAT))))
-                return false;
-        return serve_naming(child, call);
+        return is_served(plan, call) && (guard_change(child, call) || serve_naming(child, call));
 }

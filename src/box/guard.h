@@ -3,10 +3,12 @@
  * The guard: calls that init looks at before they happen.
  *
  * A protected name must not come into being, even where there is nothing yet that a mount could
- * cover. So in a box with a workspace every call that makes or replaces a name arrives here, and
- * init makes it on the program's behalf: it copies the path, resolves the directory once, looks at
- * the real place, and then acts on that very directory. A socket of the host that a shown tree
- * happens to hold must not be talked to, so connections are made here as well.
+ * cover; and a mount on a name goes when the host replaces the name. So in a box that may write
+ * around something that is to stay as it is, every call that makes, changes or takes away a file
+ * arrives here, and init makes it on the program's behalf: it copies the path, resolves the directory
+ * once, looks at the real place, and then acts on that very directory. Where something is hidden
+ * from the box, it opens files for reading as well. A socket of the host that a shown tree happens to
+ * hold must not be talked to, so connections are made here too.
  *
  * What the program does to its own memory meanwhile changes nothing, and no call of these kinds is
  * ever told to continue. Init is the box's own user in the box's own namespaces, without
@@ -45,8 +47,8 @@ int guard_resolve(struct child *child, const struct seccomp_notif *call, int dir
 int guard_resolve_from(struct child *child, const struct seccomp_notif *call, int base,
                        const char *path, struct guard_path *ret);
 void guard_path_close(struct guard_path *path);
-/* Where something open is, as the box sees it. Init's own corner of /proc is nobody's. */
-int guard_place_of(int fd, char *room, size_t size);
+/* May this place be looked at for the program? Init's own corner of /proc is nobody's. */
+bool guard_lets_see(const struct child *child, const char *text);
 
 /* What a descriptor of the caller's stands for, or its current directory, to look at and to start
  * a relative path from. */
@@ -81,16 +83,39 @@ bool guard_is_alive(struct child *child, const struct seccomp_notif *call);
 void guard_answer(struct child *child, const struct seccomp_notif *call, int r);
 void guard_continue(struct child *child, const struct seccomp_notif *call);
 
-/* Must this place stay as it is, by itself or with one above it? */
-bool guard_is_kept(const struct child *child, const char *text);
+/* ---- guard_keep.c: what stays as it is ---- */
 
 /* Is it the name by which a directory is a repository, as this directory reads it (guard_case.c)? */
 bool guard_means_head(const struct child *child, const struct guard_path *path);
 
-/* Refuse a protected name that is not there yet. */
-int guard_check_new(struct child *child, const struct guard_path *path);
+struct statx;
 
-/* ---- Without namespaces: guard_change.c, guard_signal.c ---- */
+/* Look at something, or at a name in a directory; links are not followed. */
+int guard_look(int fd, const char *name, struct statx *ret);
+
+/* What holds for a place: by its directory, which is open, and its text. */
+enum plan_keeping guard_keeping(const struct child *child, int directory, const char *text);
+/* ... for something by who it is, and for something that is open, of which only the text is known. */
+enum plan_keeping guard_keeping_node(const struct child *child, const struct statx *st);
+enum plan_keeping guard_keeping_of(const struct child *child, const char *text,
+                                   const struct statx *st);
+/* Does it take its directory to tell? */
+bool guard_needs_way(const struct child *child, const char *text);
+/* May init change something here for a program that Landlock would not let? */
+bool guard_is_writable(const struct child *child, const char *text);
+
+/* May a name be made here; and may one be moved or removed? 0, or the answer. */
+int guard_check_new(struct child *child, const struct guard_path *path);
+int guard_check_old(struct child *child, const struct guard_path *path);
+int guard_refuse(struct child *child, int fd, const char *text);
+int guard_refuse_hidden(struct child *child, const char *text);
+
+/* ---- guard_open.c ---- */
+
+void guard_open(struct child *child, const struct seccomp_notif *call, int dirfd, uint64_t address,
+                int flags, mode_t mode);
+
+/* ---- guard_change.c; without namespaces guard_signal.c ---- */
 
 /* May the program change what is at this place, or read it? The latter is to be told, not to be
  * decided: Landlock decides. */

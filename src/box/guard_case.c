@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names that are protected in one spelling alone, as the others are ordinary: a `head` is a HEAD only
- * where the directory takes no notice of upper and lower case.
+ * Names that are protected in one spelling alone, as the others are ordinary: a `head` is a HEAD
+ * only where the directory takes no notice of upper and lower case.
  */
 #include <ctype.h>
 #include <fcntl.h>

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Changes to files that no open descriptor stands for: modes, owners, times, sizes, and the removal
- * of names. In a box without namespaces nothing but the file's owner would be asked for most of
- * them, and that is the box's own user. So init makes them: on what it has looked up once, where
- * the program may write, and nowhere else.
+ * Changes to files that no open descriptor stands for: modes, owners, times, sizes, attributes, and
+ * the removal of names. In a box without namespaces nothing but the file's owner would be asked for
+ * most of them, and that is the box's own user; in any other a mount that keeps a file goes with
+ * the file's name. So init makes them: on what it has looked up once, where the program may write,
+ * and nowhere else.
  */
 #include <fcntl.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/xattr.h>
 #include <utime.h>
 
 #include "box/guard.h"
@@ -17,7 +20,7 @@
 
 #define PRIVILEGED_BITS (S_ISUID | S_ISGID)
 
-enum change { CHANGE_MODE, CHANGE_OWNER, CHANGE_TIMES, CHANGE_SIZE };
+enum change { CHANGE_MODE, CHANGE_OWNER, CHANGE_TIMES, CHANGE_SIZE, CHANGE_ATTRIBUTE };
 
 struct request {
         enum change change;
@@ -27,6 +30,17 @@ struct request {
         struct timespec times[2];
         bool now; /* both times are the present */
         off_t size;
+        struct attribute *attribute;
+};
+
+#define ATTRIBUTE_MAX (64 * KIB) /* the kernel's own limit */
+
+struct attribute {
+        char name[256];
+        char value[ATTRIBUTE_MAX];
+        size_t length;
+        int flags;
+        bool remove;
 };
 
 /* ---- Where it is ---- */
@@ -44,7 +58,7 @@ bool guard_may_change(const struct child *child, const char *text)
 {
         if (lies_in(text, child->page->scratch))
                 return true;
-        return !guard_is_kept(child, text) && shown(child->plan, text, true);
+        return plan_keeps(child->plan, text) < PLAN_KEPT && shown(child->plan, text, true);
 }
 
 bool guard_may_read(const struct child *child, const char *text)
@@ -76,8 +90,41 @@ static int apply(int fd, const struct request *request)
         case CHANGE_SIZE:
                 r = truncate(link, request->size);
                 break;
+        case CHANGE_ATTRIBUTE:
+                r = request->attribute->remove
+                            ? removexattr(link, request->attribute->name)
+                            : setxattr(link, request->attribute->name, request->attribute->value,
+                                       request->attribute->length, request->attribute->flags);
+                break;
         }
         return r < 0 ? -errno : 0;
+}
+
+/* The kernel asks init for its own limit. */
+static int check_size(const struct seccomp_notif *call, off_t size)
+{
+        struct rlimit limit;
+
+        if (syscall(SYS_prlimit64, call->pid, RLIMIT_FSIZE, NULL, &limit) < 0)
+                return -EPERM;
+        return size >= 0 && (rlim_t)size > limit.rlim_cur ? -EFBIG : 0;
+}
+
+/* Does the plan let it be changed? */
+static int check(struct child *child, int fd, const char *text)
+{
+        struct statx st;
+        int r = guard_look(fd, "", &st);
+
+        if (r < 0)
+                return r;
+        if (child->plan->caged && !guard_may_change(child, text)) {
+                notify_trace(child->page, BOX_TRACE_WRITE, text, EROFS);
+                return -EROFS;
+        }
+        if (guard_keeping_of(child, text, &st) >= PLAN_KEPT)
+                return guard_refuse(child, fd, text);
+        return guard_is_writable(child, text) ? 0 : -EROFS;
 }
 
 static int change(struct child *child, const struct seccomp_notif *call, int fd,
@@ -86,11 +133,12 @@ static int change(struct child *child, const struct seccomp_notif *call, int fd,
         char text[PATH_MAX];
         int r = guard_text_of(fd, text, sizeof(text));
 
-        if (r == 0 && !guard_may_change(child, text)) {
-                notify_trace(child->page, BOX_TRACE_WRITE, text, EROFS);
-                return -EROFS;
-        }
-        if (r == 0 && request->change == CHANGE_MODE && (request->mode & PRIVILEGED_BITS))
+        if (r == 0)
+                r = check(child, fd, text);
+        if (r == 0 && request->change == CHANGE_SIZE)
+                r = check_size(call, request->size);
+        if (r == 0 && request->change == CHANGE_MODE && (request->mode & PRIVILEGED_BITS) &&
+            !child->plan->sets_ids)
                 r = -EPERM;
         if (r == 0 && !guard_is_alive(child, call))
                 r = -ESRCH;
@@ -202,6 +250,43 @@ static void serve_times(struct child *child, const struct seccomp_notif *call)
                 guard_answer(child, call, r);
 }
 
+/* ---- Attributes ---- */
+
+static int read_attribute(const struct seccomp_notif *call, struct attribute *ret)
+{
+        const __u64 *a = call->data.args;
+        int r = guard_read_text(call, a[1], ret->name, sizeof(ret->name));
+
+        if (r < 0)
+                return r == -ENAMETOOLONG ? -ERANGE : r;
+        ret->remove = call->data.nr == SYS_removexattr || call->data.nr == SYS_lremovexattr ||
+                      call->data.nr == SYS_fremovexattr;
+        if (ret->remove)
+                return 0;
+        ret->length = a[3];
+        ret->flags = (int)a[4];
+        if (ret->length > sizeof(ret->value))
+                return -E2BIG;
+        return ret->length > 0 ? guard_read(call, a[2], ret->value, ret->length) : 0;
+}
+
+static void serve_attribute(struct child *child, const struct seccomp_notif *call)
+{
+        static struct attribute attribute; /* large for a stack */
+        struct request request = { .change = CHANGE_ATTRIBUTE, .attribute = &attribute };
+        bool link = call->data.nr == SYS_lsetxattr || call->data.nr == SYS_lremovexattr;
+        /* Programs that copy files do without where there are none. */
+        int r = child->plan->caged ? -EOPNOTSUPP : read_attribute(call, &attribute);
+
+        if (r < 0)
+                guard_answer(child, call, r);
+        else if (call->data.nr == SYS_fsetxattr || call->data.nr == SYS_fremovexattr)
+                serve_descriptor(child, call, (int)call->data.args[0], &request);
+        else
+                serve_path(child, call, AT_FDCWD, call->data.args[0],
+                           link ? AT_SYMLINK_NOFOLLOW : 0, &request);
+}
+
 /* ---- Removing ---- */
 
 static void serve_remove(struct child *child, const struct seccomp_notif *call, int dirfd,
@@ -212,10 +297,8 @@ static void serve_remove(struct child *child, const struct seccomp_notif *call, 
 
         if (!guard_is_alive(child, call))
                 return;
-        if (r == 0 && guard_is_kept(child, path.text)) {
-                notify_trace(child->page, BOX_TRACE_PROTECTED, path.text, EPERM);
-                r = -EPERM;
-        }
+        if (r == 0)
+                r = guard_check_old(child, &path);
         if (r == 0)
                 r = unlinkat(path.parent, path.given, flags) < 0 ? -errno : 0;
         if (r == -EACCES && child->plan->explain && path.parent >= 0 &&
@@ -292,8 +375,8 @@ bool guard_change(struct child *child, const struct seccomp_notif *call)
         case SYS_fsetxattr:
         case SYS_removexattr:
         case SYS_lremovexattr:
-        case SYS_fremovexattr: /* programs that copy files do without where there are none */
-                guard_answer(child, call, -EOPNOTSUPP);
+        case SYS_fremovexattr:
+                serve_attribute(child, call);
                 return true;
         default:
                 return serve_owner(child, call);

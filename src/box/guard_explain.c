@@ -98,6 +98,22 @@ static const struct looking {
 
 /* ---- Following a path ---- */
 
+/* Where something open is, as the box sees it. Init's own corner of /proc is nobody's, nor is that
+ * of a process that acts for it. */
+static int place_of(int fd, char *room, size_t size)
+{
+        char own[40] = "/proc/";
+        size_t n_own = (size_t)(text_number(own + 6, (uint64_t)getpid()) - own);
+        int r = guard_text_of(fd, room, size);
+
+        if (r < 0)
+                return r;
+        if ((strncmp(room, "/proc/1", 7) == 0 && strchr("/", room[7])) ||
+            (strncmp(room, own, n_own) == 0 && strchr("/", room[n_own])))
+                return -EACCES;
+        return 0;
+}
+
 /* Where a path leads to. */
 struct found {
         int fd;              /* -1: there is nothing */
@@ -129,7 +145,7 @@ static bool end_missing(struct found *found, int at, const char *name, const cha
         size_t n;
 
         found->lacked = may_lack(at);
-        if (guard_place_of(at, found->text, sizeof(found->text)) < 0)
+        if (place_of(at, found->text, sizeof(found->text)) < 0)
                 return false;
         n = strlen(found->text);
         if (n + strlen(name) + strlen(rest) + 3 > sizeof(found->text))
@@ -209,7 +225,7 @@ static bool look_up(int base, const char *path, bool link, struct found *found)
                 base_close(at);
                 at = TAKE_FD(next);
         }
-        if (at < 0 || guard_place_of(at, found->text, sizeof(found->text)) < 0)
+        if (at < 0 || place_of(at, found->text, sizeof(found->text)) < 0)
                 return false;
         found->fd = TAKE_FD(at);
         return true;
@@ -415,7 +431,7 @@ static void note(struct child *child, const struct seccomp_notif *call,
                 return;
         if (!named) { /* the descriptor itself: a file, or a directory */
                 found.fd = TAKE_FD(base);
-                if (guard_place_of(found.fd, found.text, sizeof(found.text)) == 0)
+                if (place_of(found.fd, found.text, sizeof(found.text)) == 0)
                         note_found(child, &found, want, 0);
         } else if ((child->plan->caged || is_worth_it(base, path, want, link, mode)) &&
                    look_up(base, path, link, &found)) {
@@ -502,6 +518,17 @@ static bool means_link(const struct seccomp_notif *call, const struct looking *l
                (looking->flags >= 0 && (call->data.args[looking->flags] & AT_SYMLINK_NOFOLLOW));
 }
 
+/* Will the guard make the call itself? */
+static bool is_guards(const struct plan *plan, const struct seccomp_notif *call,
+                      const struct looking *looking, enum want want)
+{
+        if (is_opening(call) && (call->data.args[looking->path + 1] & O_PATH))
+                return false;
+        if (is_opening(call) && want == SEES)
+                return plan->hides;
+        return plan->guarded && want != SEES;
+}
+
 bool guard_explain(struct child *child, const struct seccomp_notif *call)
 {
         for (size_t i = 0; i < ARRAY_SIZE(calls); i++) {
@@ -516,11 +543,8 @@ bool guard_explain(struct child *child, const struct seccomp_notif *call)
                         if (want == REMOVES || want == CHANGES) /* there may be room afterwards */
                                 guard_note_full(child);
                 }
-                /* What the filter would refuse is refused here. Without mounts that keep it, the
-                 * guard opens whatever is opened to be changed. */
-                if (((makes_name(want) ||
-                      (child->plan->caged && is_opening(call) && want == CHANGES)) &&
-                     child->plan->n_guards > 0) ||
+                /* What the filter would refuse is refused here. */
+                if (is_guards(child->plan, call, looking, want) ||
                     (child->plan->caged && truncates_unseen(call, looking)) ||
                     sets_privileges(call, looking, want))
                         return false;

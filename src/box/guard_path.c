@@ -9,6 +9,7 @@
 #include <sys/uio.h>
 
 #include "box/guard.h"
+#include "box/init.h"
 
 int guard_read(const struct seccomp_notif *call, uint64_t address, void *room, size_t size)
 {
@@ -174,9 +175,9 @@ static void mean_the_box(struct child *child, char *path, size_t size)
 static const struct {
         const char *said, *meant;
 } own_places[] = {
-        { "/proc/self/", "" },
-        { "/proc/thread-self/", "" },
-        { "/dev/fd/", "fd/" },
+        { "/proc/self", "" },
+        { "/proc/thread-self", "" },
+        { "/dev/fd", "/fd" },
 };
 
 /* Rewrite such a path to the caller's own place in /proc. Returns whether it was one. */
@@ -188,8 +189,7 @@ static bool mean_the_caller(struct child *child, const struct seccomp_notif *cal
 
         while (path[0] == '/' && path[1] == '/')
                 path++, size--;
-        while (i < ARRAY_SIZE(own_places) &&
-               strncmp(path, own_places[i].said, strlen(own_places[i].said)) != 0)
+        while (i < ARRAY_SIZE(own_places) && !lies_in(path, own_places[i].said))
                 i++;
         if (i == ARRAY_SIZE(own_places))
                 return false;
@@ -198,27 +198,54 @@ static bool mean_the_caller(struct child *child, const struct seccomp_notif *cal
         text_copy(rest + n, sizeof(rest) - n, path + strlen(own_places[i].said));
         text_copy(path, size, "/proc/");
         end = text_number(path + 6, guard_status(child, call, "Tgid:", 10));
-        *end++ = '/';
         text_copy(end, size - (size_t)(end - path), rest);
         return true;
 }
 
-/* A process that acts for init has such a corner as well. */
-int guard_place_of(int fd, char *room, size_t size)
+/* The same, said from within /proc or by a link in it. */
+static void mean_proc(int base, char *path, size_t size)
 {
-        char link[40] = "/proc/self/fd/", own[40] = "/proc/";
-        size_t n_own = (size_t)(text_number(own + 6, (uint64_t)getpid()) - own);
-        ssize_t n;
+        char whole[PATH_MAX] = "";
 
-        text_number(link + 14, (uint64_t)fd);
-        n = readlink(link, room, size - 1);
-        if (n <= 0)
-                return -errno;
-        room[n] = '\0';
-        if ((strncmp(room, "/proc/1", 7) == 0 && strchr("/", room[7])) ||
-            (strncmp(room, own, n_own) == 0 && strchr("/", room[n_own])))
-                return -EACCES;
-        return 0;
+        if ((strncmp(path, "self", 4) != 0 && strncmp(path, "thread-self", 11) != 0) ||
+            guard_text_of(base, whole, sizeof(whole)) < 0 || strcmp(whole, "/proc") != 0)
+                return;
+        text_copy(whole + 5, 2, "/");
+        text_copy(whole + 6, sizeof(whole) - 6, path);
+        text_copy(path, size, whole);
+}
+
+/* What of a process that is closed to the program everyone may see. The kernel looks at these when
+ * they are read, or not at all. */
+static bool is_open_to_all(const char *rest)
+{
+        static const char *const files[] = {
+                "",      "/stat",   "/status", "/statm",     "/comm",
+                "/task", "/cgroup", "/mounts", "/mountinfo", "/cmdline"
+        };
+
+        if (strncmp(rest, "/task/", 6) == 0)
+                rest += 6 + strspn(rest + 6, "0123456789");
+        for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+                if (strcmp(rest, files[i]) == 0)
+                        return true;
+        return lies_in(rest, "/net");
+}
+
+/* Init may look into itself, as may a process that acts for it, and into who has main's memory. */
+bool guard_lets_see(const struct child *child, const char *text)
+{
+        const char *at = text + 6;
+        pid_t pid = 0;
+
+        if (strncmp(text, "/proc/", 6) != 0)
+                return true;
+        for (; *at >= '0' && *at <= '9' && pid < 100000000; at++)
+                pid = pid * 10 + (*at - '0');
+        if (pid == 0 || !strchr("/", *at) ||
+            (pid != 1 && pid != getpid() && pid != getppid() && !holder_is(child, pid)))
+                return true;
+        return is_open_to_all(at);
 }
 
 int guard_resolve_from(struct child *child, const struct seccomp_notif *call, int base,
@@ -237,6 +264,8 @@ int guard_resolve_from(struct child *child, const struct seccomp_notif *call, in
         if (!*room)
                 return -ENOENT;
         mean_the_box(child, room, sizeof(room));
+        if (base >= 0 && room[0] != '/')
+                mean_proc(base, room, sizeof(room));
         /* What the caller's own links in /proc lead to is the caller's; nobody else's are followed.
          */
         if (mean_the_caller(child, call, room, sizeof(room)))
@@ -259,8 +288,8 @@ int guard_resolve_from(struct child *child, const struct seccomp_notif *call, in
         ret->parent = (int)syscall(SYS_openat2, base, slash ? room : ".", &how, sizeof(how));
         if (ret->parent < 0)
                 return -errno;
-        r = guard_place_of(ret->parent, ret->text, sizeof(ret->text));
-        n = strlen(ret->text);
+        r = guard_text_of(ret->parent, ret->text, sizeof(ret->text));
+        n = r < 0 ? 0 : strlen(ret->text);
         if (r == 0 && n + strlen(ret->name) + 2 > sizeof(ret->text))
                 r = -ENAMETOOLONG;
         if (r < 0) {
@@ -270,6 +299,10 @@ int guard_resolve_from(struct child *child, const struct seccomp_notif *call, in
         if (n > 1)
                 ret->text[n++] = '/';
         text_copy(ret->text + n, sizeof(ret->text) - n, ret->name);
+        if (!guard_lets_see(child, ret->text)) {
+                ret->parent = base_close(ret->parent);
+                return -EACCES;
+        }
         return 0;
 }
 

@@ -18,8 +18,8 @@
 #include <sys/un.h>
 #include <sys/xattr.h>
 
-#include "box/guard.h"
 #include "box/fences.h"
+#include "box/guard.h"
 #include "box/init.h"
 #include "box/tree.h"
 #include "policy/landlock_abi.h"
@@ -181,12 +181,15 @@ static int request_resolve(struct child *child, const struct seccomp_notif *call
 
 /* ---- Connecting ---- */
 
-/* Is it the host's? Asked of the socket itself: a name that is the box's own may be a link. */
+/* Is it the host's, or hidden? Asked of the socket itself: a name that is the box's own may be a
+ * link. */
 static bool is_foreign(struct child *child, int target, char *place, size_t room)
 {
         struct statvfs fs;
+        struct statx st;
 
-        if (guard_text_of(target, place, room) < 0 || fstatvfs(target, &fs) < 0)
+        if (guard_text_of(target, place, room) < 0 || fstatvfs(target, &fs) < 0 ||
+            guard_look(target, "", &st) < 0 || guard_keeping_of(child, place, &st) == PLAN_HIDDEN)
                 return true;
         return (fs.f_flag & ST_RDONLY) || (child->plan->caged && !guard_may_change(child, place));
 }
@@ -360,13 +363,18 @@ static int bind_path(struct child *child, const struct seccomp_notif *call,
 {
         _cleanup_(guard_path_close) struct guard_path path = { .parent = -1 };
         struct sockaddr_un to = { .sun_family = AF_UNIX };
+        char given[GIVEN_MAX];
+        _cleanup_fd_ int base = -1;
         int r = request_resolve(child, call, request, &path);
         bool whole;
 
         if (r == 0)
                 r = guard_check_new(child, &path);
-        if (r == -ENOENT && child->plan->explain)
-                notify_trace(child->page, BOX_TRACE_WRITE, request->address.local.sun_path, ENOENT);
+        if (r == -ENOENT && child->plan->explain &&
+            request_path(child, call, request, given, &base) == 0)
+                notify_trace(child->page, BOX_TRACE_WRITE, given, ENOENT);
+        if (r == -EROFS && child->plan->explain)
+                notify_trace(child->page, BOX_TRACE_WRITE, path.text, EROFS);
         if (r < 0)
                 return r;
         if (strlen(path.name) >= sizeof(to.sun_path))

@@ -34,6 +34,8 @@ struct plan *plan_free(struct plan *plan)
         }
         for (size_t i = 0; i < plan->n_guards; i++)
                 free(plan->guards[i].path);
+        for (size_t i = 0; i < plan->n_marks; i++)
+                free(plan->marks[i].name);
         for (size_t i = 0; i < plan->n_facts; i++)
                 free(plan->facts[i].path);
         for (char **v = plan->environment; v && *v; v++)
@@ -46,6 +48,7 @@ struct plan *plan_free(struct plan *plan)
         free(plan->steps);
         free(plan->rules);
         free(plan->guards);
+        free(plan->marks);
         free(plan->facts);
         free(plan->environment);
         free(plan->warnings);
@@ -413,7 +416,7 @@ static bool leaves_no_trace(const struct plan *plan)
             plan->host_root || (policy->syscalls_allow && policy->syscalls_allow[0]))
                 return false;
         /* A socket that is bound in a tree which others see is seen by init in guarded boxes. */
-        for (size_t i = 0; plan->n_guards == 0 && i < plan->n_steps; i++)
+        for (size_t i = 0; !plan->guarded && i < plan->n_steps; i++)
                 if (plan->steps[i].kind == PLAN_TREE && plan->steps[i].writable)
                         return false;
         return true;
@@ -437,6 +440,8 @@ static int warn_of_allowed(struct plan *plan)
                 const char *note;
                 enum syscalls_effect effect = syscalls_effect(plan->calls, *name, &note);
 
+                if (effect == SYSCALLS_OPENED && strstr(*name, "chmod"))
+                        plan->sets_ids = true;
                 if (effect == SYSCALLS_OPENED)
                         r = plan_warn(plan, "%s is allowed: %s", *name, note);
                 else if (effect == SYSCALLS_KEPT)
@@ -476,13 +481,14 @@ int plan_compile(cbx_policy *policy, const struct plan_options *options, cbx_err
                 r = plan_set_environment(plan, options, error);
         if (r < 0)
                 return r;
-        if ((plan->caged || plan->n_guards) && (r = host_forbids_reading()))
+        if ((plan->caged || plan->guarded || plan->hides) && (r = host_forbids_reading()))
                 return host_explain_reading(r, plan->caged ? "box" : "workspace",
                                             plan->caged ? "without namespaces" : "in a workspace",
                                             error);
         plan->guards_sockets |= plan->caged;
         plan->lends = options->lends && leaves_no_trace(plan);
-        plan->calls = (plan->n_guards ? SYSCALLS_GUARDED : 0U) |
+        plan->calls = (plan->guarded ? SYSCALLS_GUARDED : 0U) |
+                      (plan->hides ? SYSCALLS_HIDING : 0U) |
                       (plan->caged ? caged_variant(plan) : 0U) |
                       (plan->guards_sockets ? SYSCALLS_SOCKETS : 0U) |
                       (plan->explain ? SYSCALLS_EXPLAIN : 0U) | (plan->lends ? SYSCALLS_LENT : 0U);

@@ -71,8 +71,9 @@ struct plan_rlimit {
 /* A place in the box whose name must stay as it is, whether it exists or not; or, where the name
  * begins with POLICY_ANYWHERE, one that is made nowhere below a directory. */
 struct plan_guard {
-        char *path; /* absolute, in the box */
-        const char *name;
+        char *path;       /* absolute, in the box */
+        const char *name; /* the protected name; "" where another rule is the reason */
+        bool hides;       /* nor may it be read */
 };
 
 bool plan_guards_anywhere(const struct plan_guard *guard);
@@ -84,6 +85,29 @@ bool plan_means(const char *guarded, const char *name, const char *path);
 /* Is it in a repository, of which no directory may become one of its own? */
 struct plan;
 bool plan_parts_repository(const struct plan *plan, const char *path);
+
+/* What holds for a place, more and more. */
+enum plan_keeping {
+        PLAN_FREE,
+        PLAN_ABOVE,  /* something below is kept: it is neither moved, removed nor replaced */
+        PLAN_KEPT,   /* it is not made or changed either, with all below it */
+        PLAN_HIDDEN, /* nor read */
+};
+
+/* Who a file or directory is, whatever its name. */
+struct plan_node {
+        dev_t device;
+        ino_t inode;
+        uint64_t born; /* nanoseconds, 0 where unknown: file systems use numbers of inodes again */
+};
+
+/* What was found on the way to a guarded place: a directory and the name in it; or, without a name,
+ * what was there itself. */
+struct plan_mark {
+        struct plan_node node;
+        char *name;
+        enum plan_keeping keeping;
+};
 
 /* What was found on the host when the plan was made. A box that was prepared from it is out of date
  * when it is not so any more: a workspace was replaced, a protected name has come to be. */
@@ -114,6 +138,11 @@ struct plan {
         size_t n_rules;
         struct plan_guard *guards;
         size_t n_guards;
+        struct plan_mark *marks;
+        size_t n_marks;
+        bool guarded; /* something is kept in a tree that may be written */
+        bool sets_ids; /* the policy allows set-user-id and set-group-id bits to be set */
+        bool hides;   /* something is hidden in a tree of the host, and mounts alone hide it */
         bool remote; /* it shows a file system that may not answer: looking takes its time */
         struct plan_fact *facts;
         size_t n_facts;
@@ -233,12 +262,25 @@ int plan_add_fact(struct plan *plan, const char *directory, const char *path,
                   const struct plan_step *found);
 /* Look at an absolute path, and note what is there. */
 int plan_note(struct plan *plan, const char *path);
+/* What stays as it is (plan_keep.c): by a path in the box; by who a directory is, and a name in it, or
+ * who something is itself, without a name. The greater of both holds. */
+enum plan_keeping plan_keeps(const struct plan *plan, const char *path);
+enum plan_keeping plan_keeps_node(const struct plan *plan, const struct plan_node *node,
+                                  const char *name);
+/* Is it a name that is made nowhere in this tree? */
+bool plan_forbids_name(const struct plan *plan, const char *path);
+struct statx;
+struct plan_node plan_node_of(const struct statx *st);
+/* Once all steps are in order: guard what they keep and hide, and note who it is. */
+int plan_keep(struct plan *plan);
 /* Keep a place of the box, or a name in it, as it is. */
 int plan_add_guard(struct plan *plan, const char *place, const char *name);
 /* Let no box of this plan create, change, replace or remove what is at a host path, nor a directory
  * above it that it may write, whether there is something now or not. The path is absolute and may
  * have links in it. One that no writable tree shows costs nothing (plan_hold.c). */
 int plan_hold(struct plan *plan, const char *path, const char *where, cbx_error *error);
+/* The same for a protected name of the workspace, which has a guard already. */
+int plan_hold_name(struct plan *plan, const char *path, const char *where);
 /* What of it can be had without namespaces (plan_cage.c). */
 int plan_cage(struct plan *plan, cbx_error *error);
 /* The environment block (plan_environment.c). */

@@ -178,18 +178,6 @@ static int add_around(struct plan *plan, int directory, const char *path, unsign
 
 /* ---- Steps ---- */
 
-/* A read-only place in a writable tree: init keeps it, as it keeps protected names. */
-static int keep_from_changes(struct plan *plan, size_t index)
-{
-        const struct plan_step *step = &plan->steps[index];
-
-        for (size_t i = 0; i < index; i++)
-                if (plan->steps[i].kind == PLAN_TREE && plan->steps[i].writable &&
-                    below(step->target, plan->steps[i].target))
-                        return plan_add_guard(plan, step->target, "");
-        return 0;
-}
-
 static int add_tree(struct plan *plan, size_t index, cbx_error *error)
 {
         const struct plan_step *step = &plan->steps[index];
@@ -216,8 +204,6 @@ static int add_tree(struct plan *plan, size_t index, cbx_error *error)
                                                        .directory = step->directory,
                                                        .access = step->writable ? PLAN_WRITES
                                                                                 : PLAN_READS });
-        if (r == 0 && !step->writable)
-                r = keep_from_changes(plan, index);
         return r < 0 ? error_set(error, r, step->where, "cannot hide what is in %s: %s",
                                  step->source, strerror(-r))
                      : 0;

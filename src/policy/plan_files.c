@@ -182,140 +182,45 @@ static int add_hidden(struct plan *plan, int dirfd, const struct policy_path *ru
         return r;
 }
 
-/* Make what is there under a protected name read-only. Follows links: a link's own name is held
- * by the guard, what it leads to is held here as far as the box can see it. */
-static int protect_existing(struct plan *plan, const struct plan_step *workspace, const char *name)
+/* Guard the names wherever the box can write to the workspace: another rule may show it, or a tree
+ * around it, at a second place. */
+static int guard_names(struct plan *plan, const char *workspace)
 {
-        struct plan_step *step;
-        const char *rest;
-        char target[PATH_MAX];
-        int r;
-
-        r = plan_add_tree(plan, workspace->fd, name, NULL, false, workspace->where);
-        if (r == -ENOENT)
-                return plan_add_fact(plan, workspace->source, name, NULL);
-        if (r < 0)
-                return r;
-        step = &plan->steps[plan->n_steps - 1];
-        r = plan_add_fact(plan, workspace->source, name, step);
-        if (r < 0)
-                return r;
-        rest = plan_below(step->source, workspace->source);
-        if (!rest || !*rest) {
-                plan->n_steps--;
-                base_close(step->fd);
-                free(step->source);
-                free(step->target);
-                return 0;
-        }
-        snprintf(target, sizeof(target), "%s%s", workspace->target, rest);
-        free(step->target);
-        step->target = strdup(target);
-        step->map = plan->privileged;
-        return step->target ? 0 : -ENOMEM;
-}
-
-/* Names below a directory that is a file here (".git" of a worktree): protect the file. */
-static int protect_name(struct plan *plan, const struct plan_step *workspace, const char *name)
-{
-        char part[PATH_MAX];
-        char *slash;
-        int r;
-
-        r = protect_existing(plan, workspace, name);
-        if (r != -ENOTDIR)
-                return r;
-        snprintf(part, sizeof(part), "%s", name);
-        while (r == -ENOTDIR && (slash = strrchr(part, '/'))) {
-                *slash = '\0';
-                r = protect_existing(plan, workspace, part);
-        }
-        return r;
-}
-
-bool plan_guards_anywhere(const struct plan_guard *guard)
-{
-        return policy_anywhere(guard->name) != NULL;
-}
-
-bool plan_is_guarded(const struct plan_guard *guard, const char *path)
-{
-        return plan_means(guard->path, guard->name, path);
-}
-
-int plan_add_guard(struct plan *plan, const char *place, const char *name)
-{
-        struct plan_guard *guards = reallocarray(plan->guards, plan->n_guards + 1, sizeof(*guards));
-
-        if (!guards)
-                return -ENOMEM;
-        plan->guards = guards;
-        guards[plan->n_guards].name = name;
-        if (asprintf(&guards[plan->n_guards].path, "%s%s%s", place, *name ? "/" : "", name) < 0)
-                return -ENOMEM;
-        plan->n_guards++;
-        return 0;
-}
-
-/* Is the first part of a name of several not there? Then none of those that begin with it are. */
-static bool is_absent(const struct plan_step *workspace, const char *name, char absent[NAME_MAX])
-{
-        size_t n = strcspn(name, "/");
-        struct stat st;
-
-        if (!name[n] || n >= NAME_MAX)
-                return false;
-        if (strncmp(absent, name, n + 1) == 0)
-                return true;
-        snprintf(absent, NAME_MAX, "%.*s", (int)n, name);
-        if (fstatat(workspace->fd, absent, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT) {
-                strcat(absent, "/");
-                return false; /* what is noted of this one holds for all */
-        }
-        absent[0] = '\0';
-        return false;
-}
-
-static int protect_tree(struct plan *plan, const struct plan_step *workspace, cbx_error *error)
-{
-        char absent[NAME_MAX + 1] = "";
-
-        for (char **name = plan->policy->protect; name && *name; name++) {
-                int r = policy_anywhere(*name) || is_absent(workspace, *name, absent)
-                                ? 0
-                                : protect_name(plan, workspace, *name);
-
-                if (r == 0)
-                        r = plan_add_guard(plan, workspace->target, *name);
-                if (r < 0)
-                        return error_set(error, r, "files.protect", "cannot protect %s in %s: %s",
-                                         *name, workspace->source, strerror(-r));
-        }
-        return 0;
-}
-
-/* Protect the names wherever the box can write to the workspace: another rule may show it, or a
- * tree around it, at a second place. */
-static int add_protection(struct plan *plan, size_t index, cbx_error *error)
-{
-        size_t n_shown = plan->n_steps;
         char target[PATH_MAX];
         int r = 0;
 
-        for (size_t i = 0; r == 0 && i < n_shown; i++) {
-                struct plan_step workspace = plan->steps[index];
-                const char *rest;
+        for (size_t i = 0; r == 0 && i < plan->n_steps; i++) {
+                const char *rest = plan->steps[i].kind == PLAN_TREE && plan->steps[i].writable
+                                           ? plan_below(workspace, plan->steps[i].source)
+                                           : NULL;
 
-                if (plan->steps[i].kind != PLAN_TREE || !plan->steps[i].writable)
-                        continue;
-                rest = plan_below(workspace.source, plan->steps[i].source);
                 if (!rest)
                         continue;
                 snprintf(target, sizeof(target), "%s%s", plan->steps[i].target, rest);
-                workspace.target = target;
-                r = protect_tree(plan, &workspace, error);
+                for (char **name = plan->policy->protect; r == 0 && name && *name; name++)
+                        r = plan_add_guard(plan, target, *name);
         }
         return r;
+}
+
+static int add_protection(struct plan *plan, size_t index, cbx_error *error)
+{
+        _cleanup_free_ char *workspace = strdup(plan->steps[index].source);
+        const char *where = plan->steps[index].where;
+        char path[2 * PATH_MAX];
+
+        if (!workspace || guard_names(plan, workspace) < 0)
+                return error_oom(error);
+        for (char **name = plan->policy->protect; name && *name; name++) {
+                int r;
+
+                snprintf(path, sizeof(path), "%s/%s", workspace, *name);
+                r = policy_anywhere(*name) ? 0 : plan_hold_name(plan, path, where);
+                if (r < 0)
+                        return error_set(error, r, "files.protect", "cannot protect %s in %s: %s",
+                                         *name, workspace, strerror(-r));
+        }
+        return 0;
 }
 
 static int add_held(struct plan *plan, cbx_error *error)
@@ -324,8 +229,7 @@ static int add_held(struct plan *plan, cbx_error *error)
         int r = 0;
 
         for (char **held = plan->policy->hold; r == 0 && *held; held++) {
-                snprintf(path, sizeof(path), "%s%s%s",
-                         **held == '/' ? "" : plan->directory,
+                snprintf(path, sizeof(path), "%s%s%s", **held == '/' ? "" : plan->directory,
                          **held == '/' ? "" : "/", *held);
                 r = plan_hold(plan, path, "files.hold", error);
         }
@@ -382,7 +286,9 @@ int plan_add_files(struct plan *plan, const struct plan_options *options, cbx_er
         for (size_t i = 0; r == 0 && i < policy->n_paths; i++)
                 if (policy->paths[i].access == POLICY_HIDE)
                         r = add_hidden(plan, dirfd, &policy->paths[i], error);
+        if (r == 0)
+                r = plan_order_steps(plan, dirfd, start, error);
         if (r < 0)
                 return r;
-        return plan_order_steps(plan, dirfd, start, error);
+        return plan_keep(plan) < 0 ? error_oom(error) : 0;
 }

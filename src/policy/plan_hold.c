@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Paths of the host that stay as they are in whichever writable tree they lie: what is there is
- * mounted read-only, and the guard keeps the name and all names above it.
+ * mounted read-only, and the guard keeps the name and all names above it. A link on the way is kept
+ * as well as what it leads to: whoever follows it on the host must find what was there.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -10,62 +11,131 @@
 
 #include "policy/plan.h"
 
-/* The canonical path of what is there, or would be: links are followed as far as there is
- * something, the rest is added as it is. */
-static char *canonical(const char *path)
-{
-        _cleanup_free_ char *head = strdup(path);
-        char *found, *whole = NULL;
-        size_t length = head ? strlen(head) : 0;
+#define LINKS_MAX 40
 
-        if (!head)
-                return NULL;
-        while (!(found = realpath(head, NULL)) && length > 1) {
-                while (length > 1 && head[length - 1] != '/')
-                        length--;
-                while (length > 1 && head[length - 1] == '/')
-                        length--;
-                head[length] = '\0';
-        }
-        if (found && asprintf(&whole, "%s%s", strcmp(found, "/") == 0 ? "" : found,
-                              path + (length == 1 ? 0 : length)) < 0)
-                whole = NULL;
-        free(found);
-        return whole;
+/* A path on its way to what it leads to. */
+struct way {
+        char at[PATH_MAX]; /* without links */
+        char left[PATH_MAX];
+        unsigned links;
+};
+
+static bool is_kept(const struct plan *plan, const char *target)
+{
+        for (size_t i = 0; i < plan->n_guards; i++)
+                if (strcmp(plan->guards[i].path, target) == 0)
+                        return true;
+        return false;
 }
 
-static int hold_at(struct plan *plan, const char *path, const char *target, const char *where)
+static bool is_read_only(const struct plan *plan, const char *target)
 {
-        int r = plan_add_guard(plan, target, "");
+        for (size_t i = 0; i < plan->n_steps; i++)
+                if (plan->steps[i].kind == PLAN_TREE && !plan->steps[i].writable &&
+                    strcmp(plan->steps[i].target, target) == 0)
+                        return true;
+        return false;
+}
 
-        if (r < 0)
-                return r;
+/* Mount what is there read-only. A tree that is writable as a whole is the guard's alone to keep. */
+static int mount_read_only(struct plan *plan, const char *path, const char *target,
+                           const char *where)
+{
+        int r;
+
+        if (is_read_only(plan, target))
+                return 0;
         r = plan_add_tree(plan, AT_FDCWD, path, target, false, where);
         if (r == 0)
                 plan->steps[plan->n_steps - 1].map = plan->privileged;
-        return r == -ENOENT || r == -ENOTDIR ? plan_note(plan, path) : r;
+        return r == -ENOENT || r == -ENOTDIR ? 0 : r;
+}
+
+/* Keep one place of the host wherever the box may write to it. */
+static int keep_place(struct plan *plan, const char *path, bool link, const char *where)
+{
+        size_t n_shown = plan->n_steps;
+        char target[2 * PATH_MAX];
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < n_shown; i++) {
+                const char *rest = plan->steps[i].kind == PLAN_TREE && plan->steps[i].writable
+                                           ? plan_below(path, plan->steps[i].source)
+                                           : NULL;
+
+                if (!rest)
+                        continue;
+                snprintf(target, sizeof(target), "%s%s", plan->steps[i].target, rest);
+                if (!is_kept(plan, target))
+                        r = plan_add_guard(plan, target, "");
+                if (r == 0 && !link && *rest)
+                        r = mount_read_only(plan, path, target, where);
+        }
+        return r;
+}
+
+/* Go one step. Returns 1 for a link, whose place is `place`; -ENOTDIR: there is a file on the way.
+ */
+static int go_on(struct way *way, char place[PATH_MAX])
+{
+        char *rest = way->left + strspn(way->left, "/"), link[PATH_MAX], joined[2 * PATH_MAX];
+        size_t n = strcspn(rest, "/");
+        ssize_t length;
+
+        if (n == 1 && rest[0] == '.') {
+                memmove(way->left, rest + n, strlen(rest + n) + 1);
+                return 0;
+        }
+        if (n == 2 && rest[0] == '.' && rest[1] == '.') {
+                char *last = strrchr(way->at, '/');
+
+                if (last)
+                        *last = '\0';
+                memmove(way->left, rest + n, strlen(rest + n) + 1);
+                return 0;
+        }
+        if (snprintf(joined, sizeof(joined), "%s/%.*s", way->at, (int)n, rest) >= PATH_MAX)
+                return -ENAMETOOLONG;
+        strcpy(place, joined);
+        length = readlink(place, link, sizeof(link) - 1);
+        if (length < 0 && errno == ENOTDIR)
+                return -ENOTDIR;
+        if (length <= 0) {
+                strcpy(way->at, place);
+                memmove(way->left, rest + n, strlen(rest + n) + 1);
+                return 0;
+        }
+        link[length] = '\0';
+        if (snprintf(joined, sizeof(joined), "%s%s", link, rest + n) >= PATH_MAX)
+                return -ENAMETOOLONG;
+        strcpy(way->left, joined);
+        if (link[0] == '/')
+                way->at[0] = '\0';
+        return ++way->links > LINKS_MAX ? -ELOOP : 1;
+}
+
+int plan_hold_name(struct plan *plan, const char *path, const char *where)
+{
+        struct way way = { .at = "" };
+        char place[PATH_MAX];
+        int r = plan_note(plan, path);
+
+        if (strlen(path) >= sizeof(way.left))
+                return -ENAMETOOLONG;
+        strcpy(way.left, path);
+        while (r >= 0 && way.left[strspn(way.left, "/")]) {
+                r = go_on(&way, place);
+                if (r == 1)
+                        r = keep_place(plan, place, true, where);
+        }
+        if (r == -ELOOP) /* it leads nowhere, and each of the links is kept */
+                return 0;
+        return r < 0 && r != -ENOTDIR ? r : keep_place(plan, way.at, false, where);
 }
 
 int plan_hold(struct plan *plan, const char *path, const char *where, cbx_error *error)
 {
-        _cleanup_free_ char *real = canonical(path);
-        size_t n_shown = plan->n_steps;
-        char target[PATH_MAX];
-        int r = 0;
+        int r = plan_hold_name(plan, path, where);
 
-        if (!real)
-                return error_oom(error);
-        for (size_t i = 0; r == 0 && i < n_shown; i++) {
-                const struct plan_step *step = &plan->steps[i];
-                const char *rest;
-
-                if (step->kind != PLAN_TREE || !step->writable)
-                        continue;
-                rest = plan_below(real, step->source);
-                if (!rest)
-                        continue;
-                snprintf(target, sizeof(target), "%s%s", step->target, rest);
-                r = hold_at(plan, real, target, where);
-        }
         return r < 0 ? error_set(error, r, where, "cannot hold %s: %s", path, strerror(-r)) : 0;
 }

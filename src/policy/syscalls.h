@@ -13,7 +13,7 @@
 #include "policy/policy.h"
 
 enum syscalls_variant {
-        SYSCALLS_GUARDED = 1 << 0, /* calls that make or replace names go to init */
+        SYSCALLS_GUARDED = 1 << 0, /* calls that make, change or take away files go to init */
         SYSCALLS_SOCKETS = 1 << 1, /* connecting goes to init */
         SYSCALLS_EXPLAIN = 1 << 2, /* ... and so do calls that look up paths */
         SYSCALLS_LENT = 1 << 3,    /* making sockets that are not local goes to init */
@@ -24,6 +24,7 @@ enum syscalls_variant {
         SYSCALLS_SIGNALS = 1 << 7, /* ... and signals go to init, as Landlock does not keep them */
         SYSCALLS_UNNAMED =
                 1 << 8, /* ... and local sockets come in pairs: no connecting, for init */
+        SYSCALLS_HIDING = 1 << 9, /* opening goes to init, whatever for */
 };
 
 /* The namespaces of a box that is forked from a zygote; and of its network, where it has one. */

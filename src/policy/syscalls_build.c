@@ -106,14 +106,11 @@ bool rules_watched(const struct rules *rules, const char *name)
             (strcmp(name, "bind") == 0 || strcmp(name, "connect") == 0))
                 return false;
         if ((rules->variant & SYSCALLS_GUARDED) &&
-            in_table(name, syscalls_naming, ARRAY_SIZE(syscalls_naming)))
+            (in_table(name, syscalls_naming, ARRAY_SIZE(syscalls_naming)) ||
+             in_table(name, syscalls_changing, ARRAY_SIZE(syscalls_changing))))
                 return true;
         if ((rules->variant & (SYSCALLS_SOCKETS | SYSCALLS_EXPLAIN)) &&
             strcmp(name, "connect") == 0)
-                return true;
-        if ((rules->variant & SYSCALLS_CAGED) &&
-            (in_table(name, syscalls_changing, ARRAY_SIZE(syscalls_changing)) ||
-             in_table(name, syscalls_removing, ARRAY_SIZE(syscalls_removing))))
                 return true;
         if ((rules->variant & SYSCALLS_SIGNALS) &&
             in_table(name, syscalls_signalling, ARRAY_SIZE(syscalls_signalling)))
@@ -124,9 +121,12 @@ bool rules_watched(const struct rules *rules, const char *name)
                !(sets_mode(name) && rules_opened(rules, name));
 }
 
-/* Is it allowed elsewhere, but not or with conditions without namespaces? */
+/* Is it allowed elsewhere, but not or with conditions without namespaces? Where init makes calls for
+ * the program it has to look into it. */
 static bool closed_in_cage(const struct rules *rules, const char *name)
 {
+        if ((rules->variant & (SYSCALLS_GUARDED | SYSCALLS_HIDING)) && strcmp(name, "prctl") == 0)
+                return true;
         return (rules->variant & SYSCALLS_CAGED) &&
                in_table(name, syscalls_caged, ARRAY_SIZE(syscalls_caged));
 }
@@ -242,39 +242,43 @@ static int add_conditional(struct rules *rules)
         return r;
 }
 
-/* In a guarded box an opening call that may create a name goes to init. Flags and mode of openat2
- * are behind a pointer, so wherever they count, which is where trees of the host are shown, it is
- * answered with ENOSYS and programs use openat. */
-static int add_opening(struct rules *rules)
+/* Whether an opening may go to the kernel at once is in its flags: for a path alone always; for
+ * reading where nothing is hidden; for the rest where nothing is guarded. */
+static int add_opening_of(struct rules *rules, const char *name, unsigned flags)
 {
-        static const struct {
-                const char *name;
-                unsigned flags_argument;
-        } calls[] = { { "open", 1 }, { "openat", 2 } };
+        const scmp_datum_t changes = O_ACCMODE | O_TRUNC | O_CREAT | NAMELESS;
+        struct scmp_arg_cmp looks = { flags, SCMP_CMP_MASKED_EQ, O_PATH, O_PATH };
+        struct scmp_arg_cmp reads = { flags, SCMP_CMP_MASKED_EQ, changes, 0 };
+        struct scmp_arg_cmp no_file = { flags, SCMP_CMP_MASKED_EQ, O_CREAT | NAMELESS, 0 };
+        struct scmp_arg_cmp plain = { flags + 1, SCMP_CMP_MASKED_EQ, S_ISUID | S_ISGID, 0 };
+        bool guarded = rules->variant & SYSCALLS_GUARDED, hiding = rules->variant & SYSCALLS_HIDING;
         int r = 0;
 
-        for (size_t i = 0; r == 0 && i < ARRAY_SIZE(calls); i++) {
-                struct scmp_arg_cmp no_file = { calls[i].flags_argument, SCMP_CMP_MASKED_EQ,
-                                                O_CREAT | NAMELESS, 0 };
-                struct scmp_arg_cmp no_name = { calls[i].flags_argument, SCMP_CMP_MASKED_EQ,
-                                                O_CREAT, 0 };
-                struct scmp_arg_cmp plain = { calls[i].flags_argument + 1, SCMP_CMP_MASKED_EQ,
-                                              S_ISUID | S_ISGID, 0 };
+        if (guarded || hiding)
+                r = rules_add(rules, SCMP_ACT_ALLOW, name, 1, &looks);
+        if (r < 0 || hiding)
+                return r;
+        if (guarded)
+                return rules_add(rules, SCMP_ACT_ALLOW, name, 1, &reads);
+        /* Where no file is made the mode is whatever was in the register. */
+        r = rules_add(rules, SCMP_ACT_ALLOW, name, 1, &no_file);
+        return r == 0 ? rules_add(rules, SCMP_ACT_ALLOW, name, 1, &plain) : r;
+}
 
-                if (rules_watched(rules, calls[i].name))
-                        continue;
-                /* Where no file is made the mode is whatever was in the register. */
-                r = rules_add(rules, SCMP_ACT_ALLOW, calls[i].name, 1, &no_file);
-                if (r == 0 && !(rules->variant & SYSCALLS_GUARDED))
-                        r = rules_add(rules, SCMP_ACT_ALLOW, calls[i].name, 1, &plain);
-                else if (r == 0)
-                        r = rules_add(rules, SCMP_ACT_ALLOW, calls[i].name, 2,
-                                      (struct scmp_arg_cmp[]){ no_name, plain });
-        }
+/* Flags and mode of openat2 are behind a pointer, so wherever they count, which is where trees of
+ * the host are shown, it is answered with ENOSYS and programs use openat. */
+static int add_opening(struct rules *rules)
+{
+        int r = 0;
+
+        if (!rules_watched(rules, "open"))
+                r = add_opening_of(rules, "open", 1);
+        if (r == 0 && !rules_watched(rules, "openat"))
+                r = add_opening_of(rules, "openat", 2);
         if (r == 0)
                 r = rules_add(rules,
                               rules->variant & (SYSCALLS_GUARDED | SYSCALLS_SOCKETS |
-                                                SYSCALLS_EXPLAIN)
+                                                SYSCALLS_EXPLAIN | SYSCALLS_HIDING)
                                       ? SCMP_ACT_ERRNO(ENOSYS)
                                       : SCMP_ACT_ALLOW,
                               "openat2", 0, NULL);
@@ -369,8 +373,9 @@ static int add_named(struct rules *rules)
                                            "give it the host's network: --net host, "
                                            "\"network\": \"host\" in a policy");
                         return -EINVAL;
-                case SYSCALLS_OPENED:
-                        if (opens_in_part(rules->allow[i]))
+                case SYSCALLS_OPENED: /* what init makes for the program it makes with less asked */
+                        if (opens_in_part(rules->allow[i]) ||
+                            ((rules->variant & SYSCALLS_GUARDED) && sets_mode(rules->allow[i])))
                                 continue;
                         break;
                 case SYSCALLS_ALREADY:
@@ -411,6 +416,8 @@ int syscalls_build(scmp_filter_ctx context, unsigned variant, char *const *allow
                 r = rules_add_memory(&rules);
         if (r == 0 && (variant & SYSCALLS_ZYGOTE))
                 r = add_forking(&rules);
+        if (r == 0 && (variant & (SYSCALLS_GUARDED | SYSCALLS_HIDING)))
+                r = rules_add_served(&rules);
         if (r == 0 && (variant & SYSCALLS_CAGED))
                 r = rules_add_caged(&rules);
         if (r < 0)

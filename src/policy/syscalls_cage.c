@@ -20,24 +20,24 @@ static const char *const own_scheduling[] = {
         "sched_setattr",
 };
 
-/* A process that cannot be looked into cannot be looked after: its memory files would not be seen.
- * Asking for that does nothing. */
-static int add_process_control(struct rules *rules)
+/* A process that cannot be looked into cannot be looked after: its memory files would not be seen,
+ * nor the paths that it names. Asking for that does nothing. */
+int rules_add_served(struct rules *rules)
 {
-        struct scmp_arg_cmp hide[] = { SCMP_A0(SCMP_CMP_MASKED_EQ, RULES_LOW32, PR_SET_DUMPABLE),
-                                       SCMP_A1(SCMP_CMP_MASKED_EQ, RULES_LOW32, 0) };
+        static const unsigned bits = 7; /* in which all options there are differ from this one */
+        struct scmp_arg_cmp dumpable = SCMP_A0(SCMP_CMP_MASKED_EQ, RULES_LOW32, PR_SET_DUMPABLE);
+        struct scmp_arg_cmp hide[] = { dumpable, SCMP_A1(SCMP_CMP_MASKED_EQ, RULES_LOW32, 0) };
+        struct scmp_arg_cmp show[] = { dumpable, SCMP_A1(SCMP_CMP_MASKED_EQ, RULES_LOW32, 1) };
         int r = rules_add(rules, SCMP_ACT_ERRNO(0), "prctl", 2, hide);
 
-        /* Any other option differs from this one in a bit; and so does any other value. */
-        for (unsigned i = 0; r == 0 && i < 32; i++) {
+        if (r == 0)
+                r = rules_add(rules, SCMP_ACT_ALLOW, "prctl", 2, show);
+        for (unsigned i = 0; r == 0 && i < bits; i++) {
                 scmp_datum_t bit = 1U << i;
 
                 r = rules_add(rules, SCMP_ACT_ALLOW, "prctl", 1,
                               &SCMP_A0(SCMP_CMP_MASKED_EQ, bit,
                                        ~(scmp_datum_t)PR_SET_DUMPABLE & bit));
-                if (r == 0)
-                        r = rules_add(rules, SCMP_ACT_ALLOW, "prctl", 1,
-                                      &SCMP_A1(SCMP_CMP_MASKED_EQ, bit, bit));
         }
         return r;
 }
@@ -99,8 +99,6 @@ int rules_add_caged(struct rules *rules)
 {
         int r = add_attributes(rules);
 
-        if (r == 0)
-                r = add_process_control(rules);
         return r == 0 ? add_scheduling(rules) : r;
 }
 

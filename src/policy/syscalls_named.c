@@ -79,7 +79,7 @@ static const struct named {
           .effect = SYSCALLS_KEPT,
           .note = "what they take of the kernel counts for the limit on memory" },
         { { "prctl" },
-          .only = SYSCALLS_CAGED,
+          .only = SYSCALLS_CAGED | SYSCALLS_GUARDED | SYSCALLS_HIDING,
           .effect = SYSCALLS_KEPT,
           .note = "init must be able to look into the program" },
 

@@ -34,6 +34,8 @@ int rules_add_requests(struct rules *rules);
 int rules_add_network_sockets(struct rules *rules);
 /* Calls that take memory which init has to count. */
 int rules_add_memory(struct rules *rules);
+/* What any box may do with conditions in which init makes calls for the program. */
+int rules_add_served(struct rules *rules);
 
 /* What a box without namespaces may do with conditions, and how it opens files. */
 int rules_add_caged(struct rules *rules);

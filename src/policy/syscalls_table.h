@@ -98,8 +98,8 @@ static const char *const syscalls_counted[] = {
         "mmap", "memfd_create", "landlock_add_rule", "setsockopt",
 };
 
-/* Calls that make or replace a name: allowed, and looked at by init in a guarded box. The opening
- * calls are looked at only when they carry O_CREAT. */
+/* Calls that make or replace a name: allowed, and made by init in a guarded box. The opening calls
+ * are init's where they make or change something. */
 static const char *const syscalls_naming[] = {
         "bind", "mkdir", "mkdirat", "symlink", "symlinkat", "link", "linkat", "rename", "renameat",
         "renameat2", "creat", "mknod", "mknodat",
@@ -116,15 +116,14 @@ static const char *const syscalls_caged[] = {
         "sched_setattr",
 };
 
-/* Calls that change a file without opening it: Landlock does not see them, or not in every version.
- * In a box without namespaces init makes them where the program may write. */
+/* Calls that change a file without opening it, or take a name away: Landlock does not see them, or
+ * not in every version, and a mount on a name goes with the name. In a guarded box init makes them
+ * where the program may write. */
 static const char *const syscalls_changing[] = {
         "chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "lchown", "fchown", "fchownat",
-        "utime", "utimes", "futimesat", "utimensat", "truncate",
+        "utime", "utimes", "futimesat", "utimensat", "truncate", "setxattr", "lsetxattr",
+        "fsetxattr", "removexattr", "lremovexattr", "fremovexattr", "unlink", "unlinkat", "rmdir",
 };
-
-/* Calls that take a name away: init's in a guarded box without namespaces. */
-static const char *const syscalls_removing[] = { "unlink", "unlinkat", "rmdir" };
 
 /* Calls that send a signal. */
 static const char *const syscalls_signalling[] = {

@@ -338,8 +338,8 @@ static const char *protected_name(const struct plan *plan, const char *path)
                 size_t length = strlen(guard->path), n = strlen(path);
                 size_t lead = length - strlen(guard->name);
 
-                if (!plan_is_guarded(guard, path))
-                        continue;
+                if (!*guard->name || !plan_is_guarded(guard, path))
+                        continue; /* no name, but another rule */
                 if (!plan_guards_anywhere(guard))
                         return n < length && n > lead ? path + lead : guard->name;
                 anywhere = guard->name;

@@ -16,7 +16,25 @@ static void pack_steps(struct pack *pack, const struct plan *plan)
                 pack_text(pack, step->text);
                 pack_number(pack, step->directory);
                 pack_number(pack, step->writable);
+                pack_number(pack, step->system);
                 pack_number(pack, step->size);
+        }
+}
+
+static void pack_marks(struct pack *pack, const struct plan *plan)
+{
+        pack_number(pack, plan->guarded);
+        pack_number(pack, plan->hides);
+        pack_number(pack, plan->sets_ids);
+        pack_number(pack, plan->n_marks);
+        for (size_t i = 0; i < plan->n_marks; i++) {
+                const struct plan_mark *mark = &plan->marks[i];
+
+                pack_number(pack, mark->node.device);
+                pack_number(pack, mark->node.inode);
+                pack_number(pack, mark->node.born);
+                pack_text(pack, mark->name);
+                pack_number(pack, mark->keeping);
         }
 }
 
@@ -35,7 +53,9 @@ void fork_plan_pack(struct pack *pack, const struct plan *plan)
         for (size_t i = 0; i < plan->n_guards; i++) {
                 pack_text(pack, plan->guards[i].path);
                 pack_text(pack, plan->guards[i].name);
+                pack_number(pack, plan->guards[i].hides);
         }
+        pack_marks(pack, plan);
         pack_bytes(pack, plan->denied, plan->n_denied * sizeof(*plan->denied));
         pack_bytes(pack, plan->rlimits, plan->n_rlimits * sizeof(*plan->rlimits));
         pack_bytes(pack, plan->filter, plan->filter_length * sizeof(*plan->filter));
@@ -56,6 +76,7 @@ static int unpack_steps(struct unpack *unpack, struct fork_plan *ret)
                         .text = (char *)unpack_text(unpack),
                         .directory = unpack_number(unpack),
                         .writable = unpack_number(unpack),
+                        .system = unpack_number(unpack),
                         .size = unpack_number(unpack),
                         .source = (char *)"",
                         .fd = -1,
@@ -73,7 +94,30 @@ static int unpack_guards(struct unpack *unpack, struct plan *plan)
         for (; plan->n_guards < n; plan->n_guards++) {
                 plan->guards[plan->n_guards].path = (char *)unpack_text(unpack);
                 plan->guards[plan->n_guards].name = unpack_text(unpack);
+                plan->guards[plan->n_guards].hides = unpack_number(unpack);
         }
+        return 0;
+}
+
+static int unpack_marks(struct unpack *unpack, struct plan *plan)
+{
+        size_t n;
+
+        plan->guarded = unpack_number(unpack);
+        plan->hides = unpack_number(unpack);
+        plan->sets_ids = unpack_number(unpack);
+        n = unpack_number_below(unpack, MANY);
+        plan->marks = calloc(n + 1, sizeof(*plan->marks));
+        if (!plan->marks)
+                return -ENOMEM;
+        for (; plan->n_marks < n; plan->n_marks++)
+                plan->marks[plan->n_marks] = (struct plan_mark){
+                        .node = { .device = unpack_number(unpack),
+                                  .inode = unpack_number(unpack),
+                                  .born = unpack_number(unpack) },
+                        .name = (char *)unpack_text(unpack),
+                        .keeping = (enum plan_keeping)unpack_number(unpack),
+                };
         return 0;
 }
 
@@ -109,6 +153,8 @@ int fork_plan_unpack(struct unpack *unpack, struct fork_plan *ret)
         r = unpack_steps(unpack, ret);
         if (r == 0)
                 r = unpack_guards(unpack, plan);
+        if (r == 0)
+                r = unpack_marks(unpack, plan);
         if (r < 0)
                 return r;
         plan->denied = unpack_array(unpack, sizeof(*plan->denied), &plan->n_denied);

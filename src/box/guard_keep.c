@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is kept and what is hidden, asked of a place that has been resolved: by its text in the box,
+ * and by who its directories are, up to the tree's own. A mount on a name is the first fence; this
+ * is the one that holds when the host has replaced the name, or has moved a directory above it.
+ */
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include "box/guard.h"
+#include "box/init.h"
+
+#define DEPTH_MAX 512 /* of directories: deeper than any path that can be said */
+
+int guard_look(int fd, const char *name, struct statx *ret)
+{
+        int r = statx(fd, name,
+                      AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC,
+                      STATX_BASIC_STATS | STATX_BTIME, ret);
+
+        return r < 0 ? -errno : 0;
+}
+
+static enum plan_keeping fenced(enum plan_keeping found)
+{
+        if (found == PLAN_HIDDEN && !box_fence(FENCE_HIDE))
+                found = PLAN_KEPT;
+        return found == PLAN_HIDDEN || box_fence(FENCE_PROTECT) ? found : PLAN_FREE;
+}
+
+/* Can somebody have moved directories here, so that the text alone does not tell? */
+static const struct plan_step *tree_of(const struct plan *plan, const char *text)
+{
+        const struct plan_step *step = plan->n_marks > 0 ? plan_step_for(plan, text) : NULL;
+
+        return step && step->kind == PLAN_TREE && !step->system ? step : NULL;
+}
+
+bool guard_needs_way(const struct child *child, const char *text)
+{
+        return tree_of(child->plan, text) != NULL;
+}
+
+/* Go up from the directory of a place to the tree that shows it. Where the way cannot be seen
+ * nothing is let through: the program could have closed it. */
+static enum plan_keeping look_up(const struct plan *plan, const char *top, int directory,
+                                 const char *text)
+{
+        const char *end = text + strlen(text);
+        char up[3 * DEPTH_MAX + 1] = "", name[NAME_MAX + 1];
+        enum plan_keeping found = PLAN_FREE;
+        size_t base = strlen(top);
+
+        for (unsigned depth = 0; end > text + base && *top; depth++) {
+                const char *slash = memrchr(text, '/', (size_t)(end - text));
+                struct plan_node node;
+                enum plan_keeping below;
+                struct statx st;
+
+                if (depth == DEPTH_MAX || !slash || guard_look(directory, up, &st) < 0)
+                        return PLAN_HIDDEN;
+                text_copy(name, MIN(sizeof(name), (size_t)(end - slash)), slash + 1);
+                node = plan_node_of(&st);
+                below = plan_keeps_node(plan, &node, name);
+                found = MAX(found, depth == 0 || below >= PLAN_KEPT ? below : PLAN_FREE);
+                below = plan_keeps_node(plan, &node, NULL);
+                found = MAX(found, below >= PLAN_KEPT ? below : PLAN_FREE);
+                text_copy(up + strlen(up), 4, depth == 0 ? ".." : "/..");
+                end = slash;
+        }
+        return found;
+}
+
+enum plan_keeping guard_keeping(const struct child *child, int directory, const char *text)
+{
+        const struct plan *plan = child->plan;
+        const struct plan_step *tree = tree_of(plan, text);
+        enum plan_keeping found = plan_keeps(plan, text);
+
+        if (tree && found < PLAN_HIDDEN)
+                found = MAX(found, look_up(plan, tree->target, directory, text));
+        return fenced(found);
+}
+
+enum plan_keeping guard_keeping_node(const struct child *child, const struct statx *st)
+{
+        struct plan_node node = plan_node_of(st);
+
+        return fenced(plan_keeps_node(child->plan, &node, NULL));
+}
+
+/* Its directory is looked up by the text, and has to hold it still. What has no name any more is
+ * nobody's. */
+enum plan_keeping guard_keeping_of(const struct child *child, const char *text,
+                                   const struct statx *st)
+{
+        enum plan_keeping found = guard_keeping_node(child, st);
+        char parent[PATH_MAX];
+        const char *slash = strrchr(text, '/');
+        struct statx now;
+        _cleanup_fd_ int directory = -1;
+
+        found = MAX(found, fenced(plan_keeps(child->plan, text)));
+        if (text[0] != '/' || !guard_needs_way(child, text) || st->stx_nlink == 0)
+                return found;
+        text_copy(parent, MIN(sizeof(parent), (size_t)(slash - text) + 1), text);
+        directory = open(*parent ? parent : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (directory < 0 || guard_look(directory, slash + 1, &now) < 0 ||
+            now.stx_ino != st->stx_ino || now.stx_dev_major != st->stx_dev_major ||
+            now.stx_dev_minor != st->stx_dev_minor)
+                return fenced(PLAN_HIDDEN);
+        return MAX(found, guard_keeping(child, directory, text));
+}
+
+/* As the kernel would have said, where a mount keeps it. */
+int guard_refuse(struct child *child, int fd, const char *text)
+{
+        struct statvfs fs;
+
+        if (fd >= 0 && fstatvfs(fd, &fs) == 0 && (fs.f_flag & ST_RDONLY))
+                return -EROFS;
+        notify_trace(child->page, BOX_TRACE_PROTECTED, text, EPERM);
+        return -EPERM;
+}
+
+int guard_refuse_hidden(struct child *child, const char *text)
+{
+        if (child->plan->explain)
+                notify_trace(child->page, BOX_TRACE_FILE, text, EACCES);
+        return -EACCES;
+}
+
+/* Landlock holds the program to what is writable; this holds init, who acts for it. */
+bool guard_is_writable(const struct child *child, const char *text)
+{
+        const struct plan_step *step;
+
+        if (child->plan->caged || child->plan->landlock_abi == 0 || !box_fence(FENCE_LANDLOCK))
+                return true;
+        step = plan_step_for(child->plan, text);
+        return !step || step->kind != PLAN_TREE || step->writable;
+}
+
+/* Nothing is ever made at a protected name, not even what the kernel would refuse: it might have
+ * gone away between a look and the call. */
+int guard_check_new(struct child *child, const struct guard_path *path)
+{
+        struct statx st;
+        enum plan_keeping found = guard_keeping(child, path->parent, path->text);
+        bool forbidden =
+                (plan_forbids_name(child->plan, path->text) || guard_means_head(child, path)) &&
+                box_fence(FENCE_PROTECT);
+
+        if (found == PLAN_HIDDEN)
+                return guard_refuse_hidden(child, path->text);
+        if (found == PLAN_FREE && !forbidden)
+                return guard_is_writable(child, path->text) ? 0 : -EROFS;
+        return guard_look(path->parent, path->name, &st) == 0
+                       ? -EEXIST
+                       : guard_refuse(child, path->parent, path->text);
+}
+
+/* The same for what is moved away, removed, or has to give way. A directory above something that is
+ * kept is known by itself as well. */
+int guard_check_old(struct child *child, const struct guard_path *path)
+{
+        struct statx st;
+        enum plan_keeping found = guard_keeping(child, path->parent, path->text);
+        int r = guard_look(path->parent, path->name, &st);
+
+        if (r < 0)
+                return found == PLAN_FREE ? 0 : r;
+        if (S_ISDIR(st.stx_mode))
+                found = MAX(found, guard_keeping_node(child, &st));
+        if (found == PLAN_HIDDEN)
+                return guard_refuse_hidden(child, path->text);
+        if (found != PLAN_FREE)
+                return guard_refuse(child, path->parent, path->text);
+        return guard_is_writable(child, path->text) ? 0 : -EROFS;
+}
