@@ -1378,8 +1378,226 @@ def e66(box):
     options = ("--workspace", work / "d")
     return by_payload(box, box.run("E65-protected", *names, options=options, prefix=(*prefix, inner, "sh")))
 
+# ---- S3, S4, S6: what is kept and hidden, while the host works ---------------------------------
 
-@attempt("E71", "hidden places inside granted ones", without="root")
+
+def replaced(box, name, text="by the host"):
+    """As editors and git save: a new file, renamed over the old one."""
+    box.file(f"{name}.new", text, mode=0o666)
+    os.rename(box.dir / f"{name}.new", box.dir / name)
+
+
+def made_again(box, name, text="by the host"):
+    (box.dir / name).unlink()
+    box.file(name, text, mode=0o666)
+
+
+def backed_up(box, name, text="by the host"):
+    os.rename(box.dir / name, box.dir / f"{name}~")
+    box.file(name, text, mode=0o666)
+
+
+def directory_replaced(box, name, text="by the host"):
+    shutil.rmtree(box.dir / name)
+    box.directory(name, 0o777)
+    box.file(f"{name}/f", text, mode=0o666)
+
+
+def directory_moved(box, name, inner):
+    """The parent is moved, what was in it is replaced there, and there is a new one."""
+    os.rename(box.dir / name, box.dir / f"{name}2")
+    replaced(box, f"{name}2/{inner}")
+    box.directory(name, 0o777)
+    box.file(f"{name}/{inner}", "by the host", mode=0o666)
+
+
+def hooks_replaced(box):
+    os.rename(box.dir / "w/.git", box.dir / "w/.git2")
+    directory_replaced(box, "w/.git2/hooks")
+
+
+KEPT_WHILE = {
+    "a protected file is renamed over": (lambda box: replaced(box, "w/.git/config"), (".git/config",)),
+    "a protected file is removed and made again": (lambda box: made_again(box, "w/.envrc"), (".envrc",)),
+    "a protected file is moved to a backup and made": (lambda box: backed_up(box, "w/.envrc"), (".envrc",)),
+    "a protected file comes to be": (lambda box: box.file("w/.bashrc", "by the host", mode=0o666), (".bashrc",)),
+    "a protected directory comes to be": (lambda box: box.file("w/.vscode/tasks.json", "x", mode=0o666), (".vscode", ".vscode/tasks.json")),
+    "a protected directory is removed and made again": (lambda box: directory_replaced(box, "w/.git/hooks"), (".git/hooks", ".git/hooks/f")),
+    "the directory above protected names is moved": (lambda box: directory_moved(box, "w/.git", "config"), (".git2/config", ".git2/hooks", ".git/config")),
+    "... and they are replaced there": (hooks_replaced, (".git2/hooks", ".git2/hooks/f")),
+    "what a protected link leads to is renamed over": (lambda box: replaced(box, "w/tools/claude"), ("tools/claude", ".mcp.json")),
+    "a held file is renamed over": (lambda box: replaced(box, "w/deep/policy.json"), ("deep/policy.json",)),
+    "a held file comes to be": (lambda box: box.file("w/deep/later.json", "x", mode=0o666), ("deep/later.json",)),
+    "the directory above held files is moved": (lambda box: directory_moved(box, "w/deep", "policy.json"), ("deep2/policy.json", "deep2/later.json", "deep/policy.json")),
+    "a read-only directory is removed and made again": (lambda box: directory_replaced(box, "w/ci/scripts"), ("ci/scripts", "ci/scripts/f")),
+}
+
+
+def kept_place(box):
+    """A workspace with something of each kind that is kept, open to everyone as far as modes go."""
+    work = box.directory("w", 0o777)
+    for name in (".git", ".git/hooks", "tools", "deep", "ci", "ci/scripts"):
+        box.directory(f"w/{name}", 0o777)
+    for name in (".git/config", ".git/hooks/f", ".envrc", "tools/claude", "deep/policy.json", "ci/scripts/deploy"):
+        box.file(f"w/{name}", GRANTED, mode=0o666)
+    (work / ".mcp.json").symlink_to("tools/claude")
+    return work, ("--hold", work / "deep/policy.json", "--hold", work / "deep/later.json", "--read", work / "ci/scripts")
+
+
+def beside_host(box, case, deed, args, options):
+    """Start the payload, do the deed on the host, and say go."""
+    with box.start(case, *args, options=options) as process:
+        deed(box)
+        args[0].write_text("")
+        out = process.communicate(timeout=30)[0]
+    return by_payload(box, Result([], process.returncode, out, b"", 0))
+
+
+def kept_while(title, deed, names):
+    @attempt("S3", title, without="protect,landlock", caged_without="protect")
+    def row(box):
+        work, options = kept_place(box)
+        args = (work / "go", work / "own", *(work / name for name in names))
+        return beside_host(box, "S3-change", deed, args, ("--workspace", work, *options))
+
+
+for _title, (_deed, _names) in KEPT_WHILE.items():
+    kept_while(_title, _deed, _names)
+
+
+@attempt("S3", "a protected file that is renamed over again and again", without="protect,landlock", caged_without="protect")
+def s3_race(box):
+    work, options = kept_place(box)
+    stop = threading.Event()
+
+    def write():
+        while not stop.wait(0.001):
+            replaced(box, "w/.git/config")
+
+    thread = threading.Thread(target=write)
+    try:
+        return beside_host(box, "S3-race", lambda _: thread.start(), (work / "go", work / ".git/config"), ("--workspace", work, *options))
+    finally:
+        stop.set()
+        thread.join()
+
+
+@attempt("S3", "another name of what is kept", without="protect,landlock", caged_without="protect")
+def s3_names(box):
+    work, options = kept_place(box)
+    for number, name in enumerate((".git/config", ".git/hooks/f", "deep/policy.json", "ci/scripts/deploy")):
+        os.link(work / name, work / f"name{number}")
+    args = (work / "go", *(work / f"name{number}" for number in range(4)))
+    return beside_host(box, "S3-contents", lambda _: None, args, ("--workspace", work, *options))
+
+
+@attempt("S6", "a held file in a writable tree that is no workspace", without="protect,landlock", caged_without="protect")
+def s6_write(box):
+    work, options = kept_place(box)
+    args = (work / "go", work / "own", work / "deep/policy.json", work / "deep/later.json")
+    return beside_host(box, "S3-change", lambda _: replaced(box, "w/deep/policy.json"), args, ("--write", work, *options))
+
+
+HIDDEN_WHILE = {
+    "a hidden file is renamed over": (lambda box: replaced(box, "d/.env", SECRET), (".env",)),
+    "a hidden file is removed and made again": (lambda box: made_again(box, "d/.env", SECRET), (".env",)),
+    "a hidden file is moved to a backup and made": (lambda box: backed_up(box, "d/.env", SECRET), (".env", ".env~")),
+    "a hidden directory is removed and made again": (lambda box: directory_replaced(box, "d/sub/private", SECRET), ("sub/private", "sub/private/f")),
+    "the directory above a hidden one is moved, and that replaced": (
+        lambda box: (os.rename(box.dir / "d/sub", box.dir / "d/sub2"), directory_replaced(box, "d/sub2/private", SECRET)),
+        ("sub2/private", "sub2/private/f"),
+    ),
+    "another name of a hidden file": (lambda box: os.link(box.dir / "d/.env", box.dir / "d/name"), ("name",)),
+}
+
+
+def hidden_place(box):
+    box.directory("d", 0o777)
+    box.file("d/open", GRANTED)
+    box.file("d/.env", mode=0o666)
+    box.directory("d/sub", 0o777)
+    box.directory("d/sub/private", 0o777)
+    box.file("d/sub/private/f", mode=0o666)
+    return box.dir / "d"
+
+
+def hidden_while(title, deed, names, writable):
+    kind = "--workspace" if writable else "--read"
+    control = {} if writable else {"caged_without": "landlock"}
+
+    @attempt("S3", title + (" in a workspace" if writable else ""), without="hide,protect,landlock", **control)
+    def row(box):
+        place = hidden_place(box)
+        go = box.dir / "d/go"
+        options = (kind, place, "--hide", place / ".env", "--hide", place / "sub/private")
+        args = (go, place / "open", *(place / name for name in names))
+        return beside_host(box, "S3-read", deed, args, options)
+
+
+for _title, (_deed, _names) in HIDDEN_WHILE.items():
+    hidden_while(_title, _deed, _names, False)
+    hidden_while(_title, _deed, _names, True)
+
+
+@attempt("S3", "a hidden socket that is made again in a workspace", without="hide,protect,landlock")
+def s3_socket(box):
+    place = hidden_place(box)
+    path = place / "s"
+    listeners = []
+
+    def listen():
+        path.unlink(missing_ok=True)
+        listener = socket.socket(socket.AF_UNIX)
+        listeners.append(listener)
+        listener.bind(str(path))
+        listener.listen()
+        path.chmod(0o777)
+        harness.Scratch.own(path, box.user)
+
+    listen()
+    try:
+        args = (place / "go", place / "open", path)
+        return beside_host(box, "S3-read", lambda _: listen(), args, ("--workspace", place, "--hide", path))
+    finally:
+        for listener in listeners:
+            listener.close()
+
+
+S4_PLACES = {
+    "a protected name that is a link": (".git/hooks", "../tools/hooks", "tools/hooks/pre-commit"),
+    "... by an absolute path": (".git/hooks", "{work}/tools/hooks", "tools/hooks/pre-commit"),
+    "... by several links": (".envrc", "one", "a/b/envrc"),
+    "a read-only place two levels down": (None, None, "ci/deep/scripts/deploy"),
+    "a held place two levels down": (None, None, "held/deep/file"),
+}
+
+
+def parents_of(title, name, target, place):
+    @attempt("S4", title, without="protect,landlock", caged_without="protect")
+    def row(box):
+        work = box.directory("w", 0o777)
+        box.directory("w/.git", 0o777)
+        for part in reversed(pathlib.PurePath(place).parents[:-1]):
+            box.directory(f"w/{part}", 0o777)
+        kept = box.file(f"w/{place}", GRANTED, mode=0o666)
+        if name:
+            (work / name).symlink_to(target.format(work=work))
+        if target == "one":
+            (work / "one").symlink_to("a/two")
+            (work / "a/two").symlink_to("b/envrc")
+        options = ("--workspace", work, "--read", work / "ci/deep/scripts") if place.startswith("ci/") else ("--workspace", work)
+        options += ("--hold", work / "held/deep/file")
+        links = [work / n for n in (name, "one" if target == "one" else None, "a/two" if target == "one" else None) if n]
+        problem = by_payload(box, box.run("S4-parents", work, kept, *links, options=options))
+        found = work / (name or place) / ("pre-commit" if name == ".git/hooks" else "")
+        return problem or (None if found.exists() and GRANTED in found.read_text() else "the host finds another file")
+
+
+for _title, (_name, _target, _place) in S4_PLACES.items():
+    parents_of(_title, _name, _target, _place)
+
+
+@attempt("E71", "hidden places inside granted ones", without="root,hide")
 def e71(box):
     box.file("d/open", GRANTED)
     box.file("d/private")
@@ -1394,7 +1612,7 @@ def e71(box):
     return by_payload(box, box.run("E71-view", *args, options=options))
 
 
-@attempt("E72", "a hidden place as scratch space", without="root,protect")
+@attempt("E72", "a hidden place as scratch space", without="root,protect,hide")
 def e72(box):
     work = box.directory("w", 0o777)
     hidden = box.directory("w/private", 0o777)
@@ -2365,7 +2583,7 @@ def x20(box):
     return None if victim.read_text() == SECRET + "\n" else "another file was overwritten"
 
 
-@attempt("X21", "a rename around a hidden place", without="root,protect")
+@attempt("X21", "a rename around a hidden place", without="root,protect,hide")
 def x21(box):
     work = box.directory("w", 0o777)
     box.directory("w/a", 0o777)
@@ -2376,7 +2594,7 @@ def x21(box):
     return by_payload(box, box.run("X21-rename-hidden", *args, options=options))
 
 
-@attempt("X21", "a hidden place named by a link", without="root")
+@attempt("X21", "a hidden place named by a link", without="root,hide")
 def x21_link(box):
     box.file("d/private/f")
     box.file("d/open", GRANTED)
