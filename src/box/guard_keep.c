@@ -91,8 +91,20 @@ enum plan_keeping guard_keeping_node(const struct child *child, const struct sta
         return fenced(plan_keeps_node(child->plan, &node, NULL));
 }
 
-/* Its directory is looked up by the text, and has to hold it still. What has no name any more is
- * nobody's. */
+/* Of what has no name any more, by the name that it had: the host may have it open still. */
+static enum plan_keeping keeping_of_deleted(const struct child *child, const char *text)
+{
+        static const char mark[] = " (deleted)";
+        size_t n = strlen(text), length = strlen(mark);
+        char before[PATH_MAX];
+
+        text_copy(before, sizeof(before), text);
+        if (n > length && strcmp(text + n - length, mark) == 0)
+                before[n - length] = '\0';
+        return fenced(plan_keeps(child->plan, before));
+}
+
+/* Its directory is looked up by the text, and has to hold it still. */
 enum plan_keeping guard_keeping_of(const struct child *child, const char *text,
                                    const struct statx *st)
 {
@@ -102,7 +114,8 @@ enum plan_keeping guard_keeping_of(const struct child *child, const char *text,
         struct statx now;
         _cleanup_fd_ int directory = -1;
 
-        found = MAX(found, fenced(plan_keeps(child->plan, text)));
+        found = MAX(found, st->stx_nlink == 0 ? keeping_of_deleted(child, text)
+                                              : fenced(plan_keeps(child->plan, text)));
         if (text[0] != '/' || !guard_needs_way(child, text) || st->stx_nlink == 0)
                 return found;
         text_copy(parent, MIN(sizeof(parent), (size_t)(slash - text) + 1), text);

@@ -14,9 +14,9 @@ static void pack_steps(struct pack *pack, const struct plan *plan)
                 pack_number(pack, step->kind);
                 pack_text(pack, step->target);
                 pack_text(pack, step->text);
+                pack_number(pack, step->system);
                 pack_number(pack, step->directory);
                 pack_number(pack, step->writable);
-                pack_number(pack, step->system);
                 pack_number(pack, step->size);
         }
 }
@@ -74,9 +74,9 @@ static int unpack_steps(struct unpack *unpack, struct fork_plan *ret)
                         .kind = (enum plan_kind)unpack_number(unpack),
                         .target = (char *)unpack_text(unpack),
                         .text = (char *)unpack_text(unpack),
+                        .system = unpack_number(unpack),
                         .directory = unpack_number(unpack),
                         .writable = unpack_number(unpack),
-                        .system = unpack_number(unpack),
                         .size = unpack_number(unpack),
                         .source = (char *)"",
                         .fd = -1,
