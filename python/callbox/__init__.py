@@ -3,13 +3,15 @@
 
     from callbox import Policy, Toolbox, run, tool
 
-Names are loaded when they are first used: a tool's module imports this package in its box too, where
-no more than the decorator is needed.
+All that it may ever need is loaded with it: an import that waits until a box has run, or until its result
+asks for it, finds what the box has left in a directory of sys.path. In a box, where a tool's module imports
+this package too, names are loaded when they are first used: there no more than the decorator is needed.
 """
 
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any, List
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from ._code import arun_python as arun_python
     from ._code import run_python as run_python
     from ._error import CallboxError as CallboxError
+    from ._inputs import ImportPathWarning as ImportPathWarning
     from ._native import Warden as Warden
     from ._policy import Policy as Policy
     from ._report import Denial as Denial
@@ -39,6 +42,7 @@ _WHERE = {
     "CodeResult": "_code",
     "Denial": "_report",
     "Guarantee": "_report",
+    "ImportPathWarning": "_inputs",
     "Mistake": "_toolbox",
     "Policy": "_policy",
     "Report": "_report",
@@ -67,5 +71,17 @@ def __getattr__(name: str) -> Any:
     return value
 
 
+def _load_all() -> None:
+    """_eager.py names the rest."""
+    for module in ("_eager", *_WHERE.values()):
+        importlib.import_module("." + module, __name__)
+    for name in _WHERE:
+        __getattr__(name)
+
+
 def __dir__() -> List[str]:
     return sorted(set(globals()) | set(_WHERE))
+
+
+if not hasattr(sys.modules.get("__main__"), "CALLBOX_BOX"):
+    _load_all()

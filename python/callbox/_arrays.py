@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import base64
-import importlib
 import re
+import sys
 from typing import TYPE_CHECKING, Any, Dict, Optional
 
 if TYPE_CHECKING:
@@ -19,8 +19,7 @@ CHARACTER_MAX = 0x10FFFF
 
 
 def encode(encoder: Encoder, value: Any, place: Place) -> Any:
-    numpy: Any = importlib.import_module("numpy")
-
+    numpy: Any = sys.modules["numpy"]  # or there would be no array
     scalar = isinstance(value, numpy.generic)
     if not scalar and type(value) not in (numpy.ndarray, numpy.memmap):
         name = f"{type(value).__module__}.{type(value).__qualname__}"
@@ -47,11 +46,9 @@ def _check(numpy: Any, array: Any) -> None:
 
 def decode(item: Dict[str, Any], parts: Optional[Parts], part: Optional[int]) -> Any:
     """A new array, writable. Nothing is allocated before its size is known to be that of the data."""
-    try:
-        numpy: Any = importlib.import_module("numpy")
-    except ImportError:
-        raise ValueError("it has an array of numpy, which is not installed here") from None
-
+    numpy: Any = sys.modules.get("numpy")  # never loaded because a box speaks of it
+    if numpy is None:
+        raise ValueError("it has an array of numpy, which this program has not imported; import numpy first")
     shape = item["shape"]
     if not isinstance(item["dtype"], str) or not DTYPE.match(item["dtype"]):
         raise ValueError("an array has a dtype that is unknown")
@@ -61,6 +58,8 @@ def decode(item: Dict[str, Any], parts: Optional[Parts], part: Optional[int]) ->
         raise ValueError("an array has a shape that cannot be")
     dtype = numpy.dtype(item["dtype"])
     length = dtype.itemsize
+    if not length:
+        raise ValueError("an array has members without a size")  # which numpy would give one
     for n in shape:
         length *= n
     raw = base64.b64decode(item["value"], validate=True) if part is None else None

@@ -12,12 +12,22 @@ from . import _values
 from ._drive import OnBytes, content_bytes, policy_for
 from ._error import CallboxError
 from ._interpreter import add_to_policy, find_modules, library_path, serve
+from ._names import checked_artifacts, checked_left_out, why_not
 from ._native import Warden
 from ._policy import Policy
 from ._report import Report
 from ._toolbox import Result, Toolbox, Typed
 
 ARTIFACT_BYTES = 8 << 20
+MAYBE_TEXT = (str, type(None))
+TOLD: Dict[str, Any] = {
+    "result": object,
+    "text": MAYBE_TEXT,
+    "error": MAYBE_TEXT,
+    "traceback": MAYBE_TEXT,
+    "artifacts": (dict, type(None)),
+    "left_out": (list, type(None)),
+}
 NAME = "python"
 
 
@@ -28,15 +38,32 @@ class CodeResult:
     was no room. `error` says why it failed, `traceback` where."""
 
     def __init__(self, told: Result) -> None:
-        given: Dict[str, Any] = told.output if isinstance(told.output, dict) else {}
         self.report: Report = told.report
-        self.result: Any = given.get("result")
-        self.text = str(given.get("text") or "")
-        self.error: Optional[str] = given.get("error") if told.ok else told.error or told.reason
-        self.traceback = str(given.get("traceback") or told.traceback)
-        self.artifacts: Dict[str, bytes] = given.get("artifacts") or {}
-        self.left_out: List[str] = given.get("left_out") or []
+        self.result: Any = None
+        self.text = ""
+        self.error: Optional[str] = None if told.ok else told.error or told.reason
+        self.traceback: str = told.traceback
+        self.artifacts: Dict[str, bytes] = {}
+        self.left_out: List[str] = []
+        if told.ok:
+            try:
+                self._read(told.output)
+            except ValueError as error:
+                self.error = f"its result is none that callbox knows: {error}"
         self.ok = told.ok and self.error is None
+
+    def _read(self, given: Any) -> None:
+        """What code says of itself: it can say anything, by writing to the result channel on its own."""
+        if not isinstance(given, dict) or not given.keys() <= TOLD.keys():
+            raise ValueError("it is not what is told of code")
+        for name, types in TOLD.items():
+            if not isinstance(given.get(name), types):
+                raise ValueError(f"its {name} cannot be one")
+        artifacts = checked_artifacts(given.get("artifacts") or {})
+        left_out = checked_left_out(given.get("left_out") or [])
+        self.result, self.error = given.get("result"), given.get("error")
+        self.text, self.traceback = given.get("text") or "", given.get("traceback") or ""
+        self.artifacts, self.left_out = artifacts, left_out
 
     @property
     def stdout(self) -> str:
@@ -54,8 +81,8 @@ def _files(files: Mapping[str, Union[str, bytes]]) -> Dict[str, str]:
     """Names stay below the directory in which the code runs."""
     given = {}
     for name, content in files.items():
-        plain = os.path.normpath(name)
-        if not name or os.path.isabs(plain) or plain.split(os.sep)[0] in ("..", ".") or "\0" in name:
+        plain = os.path.normpath(name) if name else ""
+        if why_not(plain):
             raise CallboxError(
                 "the name leads out of the directory of the code", f"files[{name!r}]", "name it file.txt"
             )

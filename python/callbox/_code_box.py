@@ -18,7 +18,7 @@ import traceback
 import types
 from typing import Any, Dict, List, Tuple
 
-from . import _left, _serve, _values
+from . import _left, _names, _serve, _values
 
 NAME = "<code>"
 TEXT_MAX = 10_000  # characters of a repr
@@ -118,6 +118,9 @@ def _artifacts(limit: int) -> Tuple[Dict[str, bytes], List[str]]:
         for name in sorted(names):
             path = os.path.join(folder, name)
             shown = os.path.relpath(path, "out")
+            if _names.why_not(shown) or len(found) == _names.COUNT_MAX:
+                left.append(shown)
+                continue
             try:
                 fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
             except OSError:

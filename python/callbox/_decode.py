@@ -10,29 +10,32 @@ made of types that are named here. Where a class is not known its value is given
 from __future__ import annotations
 
 import base64
-import collections
 import dataclasses
 import datetime
 import decimal
 import enum
-import importlib
 import json
+import json.scanner  # type: ignore[import]
 import pathlib
-import re
-import sys
 import uuid
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Optional
 
+from . import _arrays, _zones
 from ._encode import TAG, class_key, fields_of
+from ._members import Members
+from ._native import native
 from ._patience import Patience
 
 if TYPE_CHECKING:
     from ._parts import Parts
 
 FLAGS_MAX = 4096  # values of one class
-SAME_HASH_MAX = 64  # members of a set; more were made to take forever
 VALUES_MAX = 2_000_000  # an object or array counts four
 VALUES_PER_BYTE = VALUES_MAX / (16 << 20)
+DEPTH_MAX = 1000  # arrays and objects within each other
+DIGITS_MAX = 4300  # of a number; to read more of them takes the square of how many there are
+PATH_MAX = 64 * 1024  # characters; a path is kept in its parts
+SAID_MAX = 500  # characters of a complaint, which may quote
 
 
 class Hinted:
@@ -40,6 +43,8 @@ class Hinted:
 
     def __init__(self, classes: Iterable[type] = ()) -> None:
         self._classes = {class_key(cls): cls for cls in classes}
+        if any(issubclass(cls, _zones.TIMES) for cls in self._classes.values()):
+            _zones.load()  # now: not when a box asks for one
 
     def find(self, name: Any) -> Optional[type]:
         return self._classes.get(name) if isinstance(name, str) else None
@@ -65,62 +70,58 @@ def _base64(text: Any) -> bytes:
     return base64.b64decode(text, validate=True)
 
 
-def _unhurried(members: Iterable[Any]) -> List[Any]:
-    """Members of a set or keys of a dict, unless they were chosen to have the same hash: to put n of
-    those into a set takes the square of n."""
-    found = list(members)
-    if len(found) > SAME_HASH_MAX:
-        most = collections.Counter(map(hash, found)).most_common(1)[0][1]
-        if most > SAME_HASH_MAX:
-            raise ValueError(f"{most} members of a set or dict have the same hash")
-    return found
-
-
-def _dict(item: Dict[str, Any]) -> Dict[Any, Any]:
-    pairs = [(key, value) for key, value in item["value"]]
-    _unhurried(key for key, _ in pairs)
-    return dict(pairs)
-
-
 def _zoned(value: Any, item: Dict[str, Any]) -> Any:
     if item.get("fold"):
         value = value.replace(fold=1)
-    if item.get("zone"):
-        import zoneinfo
+    return _zones.put(value, item["zone"]) if item.get("zone") else value
 
-        try:
-            value = value.replace(tzinfo=zoneinfo.ZoneInfo(item["zone"]))
-        except (zoneinfo.ZoneInfoNotFoundError, OSError):
-            pass  # the offset is right for this moment
+
+def _text(item: Dict[str, Any]) -> str:
+    value = item["value"]
+    if not isinstance(value, str):
+        raise ValueError(f"a {item[TAG]} must be a text")
     return value
+
+
+def _path(item: Dict[str, Any]) -> Any:
+    value = _text(item)
+    if len(value) > PATH_MAX:
+        raise ValueError(f"a path has more than {PATH_MAX} characters")
+    return _PATHS[item.get("pure")](value)
+
+
+def _complex(item: Dict[str, Any]) -> complex:
+    real, imaginary = item["value"]
+    return complex(float(real), float(imaginary))
 
 
 _PATHS = {None: pathlib.Path, "posix": pathlib.PurePosixPath, "windows": pathlib.PureWindowsPath}
 
 _DECODERS: Dict[str, Callable[[Dict[str, Any]], Any]] = {
-    "int": lambda item: int(item["value"], 16),
-    "float": lambda item: float(item["value"]),
-    "dict": _dict,
+    "int": lambda item: int(_text(item), 16),
+    "float": lambda item: float(_text(item)),
     "tuple": lambda item: tuple(item["value"]),
-    "set": lambda item: set(_unhurried(item["value"])),
-    "frozenset": lambda item: frozenset(_unhurried(item["value"])),
     "datetime": lambda item: _zoned(datetime.datetime.fromisoformat(item["value"]), item),
     "date": lambda item: datetime.date.fromisoformat(item["value"]),
     "time": lambda item: _zoned(datetime.time.fromisoformat(item["value"]), item),
     "timedelta": lambda item: datetime.timedelta(*item["value"]),
-    "decimal": lambda item: decimal.Decimal(item["value"]),
-    "uuid": lambda item: uuid.UUID(item["value"]),
-    "path": lambda item: _PATHS[item.get("pure")](item["value"]),
-    "complex": lambda item: complex(*item["value"]),
+    "decimal": lambda item: decimal.Decimal(_text(item)),
+    "uuid": lambda item: uuid.UUID(_text(item)),
+    "path": _path,
+    "complex": _complex,
 }
 
 
 class _Decoder:
-    def __init__(self, parts: Optional[Parts], hinted: Hinted) -> None:
+    def __init__(self, parts: Optional[Parts], hinted: Hinted, characters: int) -> None:
         self.parts = parts
         self.hinted = hinted
-        self.used: Dict[int, bool] = {}
+        self.used = bytearray(len(parts) if parts else 0)
+        self.members = Members(characters)
         self.own = {
+            "dict": self.dict,
+            "set": self.set,
+            "frozenset": self.frozenset,
             "bytes": self.bytes,
             "bytearray": self.bytearray,
             "text": self.text,
@@ -146,10 +147,19 @@ class _Decoder:
         part = item["part"]
         if type(part) is not int or not self.parts or not 0 < part < len(self.parts):
             raise ValueError(f"there is no part {part!r}")
-        if self.used.setdefault(part, False):
+        if self.used[part]:
             raise ValueError(f"the part {part} is used twice")
-        self.used[part] = True
+        self.used[part] = 1
         return part
+
+    def dict(self, item: Dict[str, Any]) -> Any:
+        return self.members.dict_of(item["value"])
+
+    def set(self, item: Dict[str, Any]) -> Any:
+        return self.members.set_of(item["value"])
+
+    def frozenset(self, item: Dict[str, Any]) -> Any:
+        return frozenset(self.members.set_of(item["value"]))
 
     def bytes(self, item: Dict[str, Any]) -> bytes:
         part = self.part_of(item)
@@ -170,8 +180,6 @@ class _Decoder:
         return self.parts.text(part)
 
     def array(self, item: Dict[str, Any]) -> Any:
-        from . import _arrays
-
         return _arrays.decode(item, self.parts, self.part_of(item))
 
     def enum(self, item: Dict[str, Any]) -> Any:
@@ -215,7 +223,7 @@ class _Patient(json.JSONDecoder):
     def __init__(self, **how: Any) -> None:
         patience = Patience()
         super().__init__(parse_int=patience.integer, parse_float=patience.real, **how)
-        scanner: Any = importlib.import_module("json.scanner")
+        scanner: Any = json.scanner
         self.scan_once = scanner.py_make_scanner(self)
 
 
@@ -223,21 +231,22 @@ def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is no JSON")
 
 
-SMALL = 4096  # characters
+SMALL = 4096  # characters; their depth and digits are bounded by that
 _PLAIN = json.JSONDecoder(parse_constant=_no_constant)
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
-
-
-def _count(text: str) -> int:
-    return text.count(",") + 4 * (text.count("[") + text.count("{"))
 
 
 def _check_text(text: str, most: float) -> None:
-    """A few bytes of JSON can be many objects of Python."""
-    if _count(text) > most and _count(_STRING.sub('""', text)) > most:
+    """Before it is read: a few bytes of JSON can be many objects of Python. In a box, which has what it
+    reads from its caller, there is nothing to be afraid of."""
+    if native is None:
+        return
+    values, depth, digits = native.measure(text.encode("utf-8", "surrogatepass"))
+    if values > most:
         raise ValueError(f"it has more than {most:.0f} values, which a larger limits.result allows")
-    if sys.version_info < (3, 11) and re.search(r"[0-9]{4301}", text):
-        raise ValueError("it has a number of more than 4300 digits")
+    if depth > DEPTH_MAX:
+        raise ValueError(f"it is nested more than {DEPTH_MAX} deep")
+    if digits > DIGITS_MAX:
+        raise ValueError(f"it has a number of more than {DIGITS_MAX} digits")
 
 
 def loads(
@@ -251,17 +260,15 @@ def loads(
 ) -> Any:
     """Raises ValueError for what encode() would not have written. `typed` False: tags are nothing
     special. `limit`: the bytes that a result may have, which bound its values."""
-    if len(text) <= SMALL and "$" not in text and "\\" not in text:
-        try:
-            return _PLAIN.decode(text)  # there is no tag in it
-        except RecursionError as error:
-            raise ValueError(f"RecursionError: {error}") from None
-    hook = _Decoder(parts, hinted or Hinted()) if typed else None
-    decoder: Any = _Patient if patient else json.JSONDecoder
+    small = len(text) <= SMALL
     try:
-        _check_text(text, max(VALUES_MAX, limit * VALUES_PER_BYTE))
+        if small and "$" not in text and "\\" not in text:
+            return _PLAIN.decode(text)  # there is no tag in it
+        if not small:
+            _check_text(text, max(VALUES_MAX, limit * VALUES_PER_BYTE))
+        hook = _Decoder(parts, hinted or Hinted(), len(text)) if typed else None
+        decoder: Any = _Patient if patient else json.JSONDecoder
         return decoder(object_hook=hook, parse_constant=_no_constant).decode(text)
-    except ValueError:
-        raise
-    except (ArithmeticError, AttributeError, KeyError, RecursionError, TypeError) as error:
-        raise ValueError(f"{type(error).__name__}: {error}") from None
+    except Exception as error:  # whatever a value, or a class of the caller's, has to say to it
+        said = str(error) if type(error) is ValueError else f"{type(error).__name__}: {error}"
+        raise ValueError(said[:SAID_MAX]) from None

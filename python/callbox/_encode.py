@@ -15,6 +15,8 @@ import sys
 import uuid
 from typing import Any, Callable, Dict, List, Tuple
 
+from . import _arrays
+
 TAG = "$callbox"
 INT_MAX = 2**63
 PART_MIN = 64 * 1024  # bytes; what is smaller is written into the JSON
@@ -179,8 +181,6 @@ class Encoder:
         return _tagged("enum", inner, type=class_key(type(value)), name=value.name)
 
     def array(self, value: Any, place: Place) -> Any:
-        from . import _arrays
-
         return _arrays.encode(self, value, place)
 
     def encode(self, value: Any, place: Place) -> Any:

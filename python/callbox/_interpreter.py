@@ -17,8 +17,12 @@ import os
 import site
 import sys
 from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Tuple
 
+from . import _inputs
+from ._by_value import cloudpickle
 from ._error import CallboxError
+from ._inputs import is_in
 from ._policy import Policy
 
 PACKAGE = os.path.dirname(os.path.realpath(__file__))
@@ -45,13 +49,9 @@ class Start(NamedTuple):
         return {"server": self.argv, "function": self.line, "forks": True}
 
 
-def _is_in(path: str, tree: str) -> bool:
-    return path == tree or path.startswith(tree.rstrip("/") + "/")
-
-
 def _shows_too_much(path: str) -> bool:
     home = os.path.realpath(os.path.expanduser("~"))
-    return path in TOPS or _is_in(home, path) or any(_is_in(path, tree) for tree in NEVER)
+    return path in TOPS or is_in(home, path) or any(is_in(path, tree) for tree in NEVER)
 
 
 def search_path() -> List[str]:
@@ -81,9 +81,9 @@ def _trees(path: Iterable[str]) -> List[str]:
         wanted.append(os.path.realpath(site.getusersitepackages()))
     kept: List[str] = []
     for item in wanted:
-        known = any(_is_in(item, tree) for tree in (*SYSTEM, *kept))
+        known = any(is_in(item, tree) for tree in (*SYSTEM, *kept))
         if os.path.exists(item) and not known and not _shows_too_much(item):
-            kept = [tree for tree in kept if not _is_in(tree, item)] + [item]
+            kept = [tree for tree in kept if not is_in(tree, item)] + [item]
     return kept
 
 
@@ -110,11 +110,44 @@ def add_to_policy(policy: Policy, show: Iterable[str]) -> Dict[str, Any]:
         if box is None or box == host:
             shown.append(os.path.realpath(host))
     system = SYSTEM if document.get("system", True) else ()
-    more = [p for p in show if not any(_is_in(p, tree) for tree in (*shown, *system))]
+    more = [p for p in show if not any(is_in(p, tree) for tree in (*shown, *system))]
     files["read"] = files.get("read", []) + [{"host": p, "box": p} for p in more]
     hidden = [path for tree in more for path in _secrets(tree) if path not in shown]
     files["hide"] = files.get("hide", []) + [p for p in hidden if p not in files.get("hide", [])]
-    return document
+    return _inputs.add_held(document, policy._import_path)
+
+
+def _changed_at(tree: str) -> Tuple[int, ...]:
+    try:
+        facts = os.stat(tree)
+    except OSError:
+        return ()
+    return (facts.st_dev, facts.st_ino, facts.st_mtime_ns)
+
+
+class Surroundings:
+    """A policy with more to read, and whether it would still be the same: secrets may have come to lie
+    beside a program, and modules may have been loaded that are to be held."""
+
+    def __init__(self, policy: Policy, show: Iterable[str]) -> None:
+        self._policy = policy
+        self._show = list(show)
+        self.document: Dict[str, Any] = {}
+        self.look()
+
+    def _facts(self) -> Any:
+        return _inputs.generation(), [_changed_at(tree) for tree in self._show]
+
+    def is_current(self) -> bool:
+        return bool(self._seen == self._facts())
+
+    def look(self) -> bool:
+        """Whether it has become another."""
+        seen = self._facts()
+        document = add_to_policy(self._policy, self._show)
+        changed = document != self.document
+        self._seen, self.document = seen, document
+        return changed
 
 
 def _package_of(module: str, file: str) -> str:
@@ -131,7 +164,7 @@ def library_path() -> List[str]:
     roots = {os.path.realpath(r) for r in (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix)}
     trees = (*SYSTEM, *roots, os.path.dirname(PACKAGE))
     parts = ("site-packages", "dist-packages")
-    return [p for p in search_path() if any(_is_in(p, t) for t in trees) or os.path.basename(p) in parts]
+    return [p for p in search_path() if any(is_in(p, t) for t in trees) or os.path.basename(p) in parts]
 
 
 def _ask_finders(name: str, path: Optional[Sequence[str]]) -> Any:
@@ -197,7 +230,7 @@ def serve(
     show = _trees(path)
     for name, place in files.items():
         # An import hook may have found it elsewhere than along the path.
-        if place and not any(_is_in(place, tree) for tree in (*SYSTEM, *show)):
+        if place and not any(is_in(place, tree) for tree in (*SYSTEM, *show)):
             show.append(_package_of(name, place))
     return Start(argv, line, show)
 
@@ -264,15 +297,13 @@ def start_of(
         file = _file_of(sys.modules[function.__module__])
         line = json.dumps({"name": f"{function.__module__}:{function.__qualname__}"})
         return serve(function.__module__, line, file, modules=modules)
-    try:
-        import cloudpickle  # type: ignore[import]
-    except ImportError:
+    if cloudpickle is None:
         raise CallboxError(
             f"it {why}, so that a box cannot import it",
             name,
             "define it at the top of a module that can be imported, or install cloudpickle "
             "(Debian: python3-cloudpickle)",
-        ) from None
+        )
     try:
         value = cloudpickle.dumps(function)
     except Exception as error:

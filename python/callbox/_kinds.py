@@ -6,12 +6,16 @@ from __future__ import annotations
 import collections
 import collections.abc
 import dataclasses
+import datetime
 import enum
 import inspect
 import sys
 import types
 import typing
 from typing import Any, Callable, Dict, List, Literal, Optional, Tuple, Union
+
+if sys.version_info >= (3, 14):
+    import annotationlib
 
 UnionType: Any = getattr(types, "UnionType", Union)  # X | Y, since Python 3.10
 NoneType = type(None)
@@ -197,8 +201,6 @@ def parameter_hints_of(thing: Any) -> Dict[str, Any]:
 def _annotations(thing: Any) -> Dict[str, Any]:
     """As they are written. Since Python 3.14 they are made when somebody asks for them."""
     if sys.version_info >= (3, 14):
-        import annotationlib
-
         found = annotationlib.get_annotations(thing, format=annotationlib.Format.FORWARDREF)
     else:
         found = thing.__annotations__
@@ -232,7 +234,7 @@ def fields_of(hint: Any) -> Tuple[Dict[str, Any], List[str], Dict[str, Any]]:
 
 
 def classes_of(hint: Any) -> List[type]:
-    """The dataclasses, Enums and named tuples that a hint speaks of, however deep."""
+    """The dataclasses, Enums, named tuples and times that a hint speaks of, however deep."""
     found: List[type] = []
     seen: List[Any] = []
     left = [hint]
@@ -242,7 +244,7 @@ def classes_of(hint: Any) -> List[type]:
             continue
         seen.append(hint)
         left += [arg for arg in typing.get_args(hint) if not isinstance(arg, (str, int, bytes))]
-        if is_enum(hint):
+        if is_enum(hint) or isinstance(hint, type) and issubclass(hint, (datetime.datetime, datetime.time)):
             found.append(hint)
         elif is_typed_dict(hint) or is_named_tuple(hint) or is_dataclass(hint):
             if not is_typed_dict(hint):

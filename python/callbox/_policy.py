@@ -8,7 +8,7 @@ import json
 import os
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
-from . import _channel
+from . import _channel, _inputs
 from ._error import CallboxError
 from ._native import native
 
@@ -46,7 +46,19 @@ def _environment(given: Union[Mapping[str, Optional[str]], Sequence[str]]) -> Di
     }
 
 
-OWN = ("read", "write", "workspace", "hide", "tmpfs", "protect", "network", "environment", "limits")
+OWN = (
+    "read",
+    "write",
+    "workspace",
+    "hide",
+    "tmpfs",
+    "protect",
+    "hold",
+    "network",
+    "environment",
+    "limits",
+    "import_path",
+)
 OTHERS = ("version", "box", "system", "files", "syscalls", "require", "best_effort")
 
 
@@ -66,13 +78,16 @@ class Policy:
     read, write     paths to show, read-only or writable: each a path, or (path, place in the box)
     workspace       one writable directory, in which the program starts
     hide, tmpfs     paths to cover; empty private directories
+    hold            paths that no box may change, wherever else it may write; they need not exist
     network         "none", "loopback" or "host"
     environment     names to pass on, or a dict of values (None: passed on)
     limits          as in callbox-policy(5): {"wall": 10, "memory": "256M"}
+    import_path     what is done where a box may write to a directory of sys.path: "warn", "refuse" or
+                    "allow"; as CALLBOX_IMPORT_PATH says, else "warn"
     others          the other keys of callbox-policy(5): box, system, syscalls, require, best_effort
     """
 
-    __slots__ = ("_native", "_json")
+    __slots__ = ("_native", "_json", "_import_path", "_ready", "_trees")
 
     def __init__(
         self,
@@ -83,9 +98,11 @@ class Policy:
         hide: Iterable[Union[str, "os.PathLike[str]"]] = (),
         tmpfs: Iterable[Any] = (),
         protect: Optional[Iterable[str]] = None,
+        hold: Iterable[Union[str, "os.PathLike[str]"]] = (),
         network: str = "none",
         environment: Union[Mapping[str, Optional[str]], Sequence[str]] = (),
         limits: Optional[Mapping[str, Any]] = None,
+        import_path: Optional[str] = None,
         **others: Any,
     ) -> None:
         _check_names(others)
@@ -99,6 +116,9 @@ class Policy:
             files["workspace"] = _rule(workspace)
         if protect is not None:
             files["protect"] = list(protect)
+        held = _rules(hold, "hold")
+        if held:
+            files["hold"] = held
         document = {
             "files": files,
             "network": network,
@@ -106,20 +126,47 @@ class Policy:
             "limits": dict(limits or {}),
             **others,
         }
-        self._set(json.dumps(document))
+        writes = bool(files["write"]) or workspace is not None or "files" in others
+        self._set(json.dumps(document), import_path, None if writes else [])
 
-    def _set(self, text: str) -> None:
+    def _set(self, text: str, import_path: Optional[str], trees: Optional[List[str]] = None) -> None:
+        """`trees`: that boxes may write; None: they are looked for when they are needed."""
         self._native: Any = None if _channel.boxed else native.Policy(text)
         self._json: Optional[str] = None
+        self._import_path = _inputs.check_word(import_path)
+        self._trees = trees
+        self._ready: Any = None
 
     @classmethod
-    def from_json(cls, document: Union[str, bytes, Mapping[str, Any]]) -> Policy:
+    def from_json(
+        cls, document: Union[str, bytes, Mapping[str, Any]], *, import_path: Optional[str] = None
+    ) -> Policy:
         """From JSON text, or what json.load made of it."""
         policy = cls.__new__(cls)
         if isinstance(document, bytes):
             document = document.decode()
-        policy._set(document if isinstance(document, str) else json.dumps(document))
+        text = document if isinstance(document, str) else json.dumps(document)
+        policy._set(text, import_path)
         return policy
+
+    def _for_use(self) -> Any:
+        """As the library takes it, with what tells this program what to do held (_inputs.py): as it is
+        now, since modules may have been loaded after the last call."""
+        if self._trees is None:
+            self._trees = _inputs.writable(self.to_dict())
+        if not self._trees:
+            return self._native
+        now = _inputs.generation()
+        if self._ready is None or self._ready[0] != now:
+            _inputs.tell(self._trees, self._import_path)
+            held = _inputs.held(self._trees)
+            if self._ready is not None and self._ready[1] == held:
+                self._ready = (now, held, self._ready[2])
+            else:
+                document = self.to_dict()
+                document["files"]["hold"] = sorted({*document["files"].get("hold", ()), *held})
+                self._ready = (now, held, native.Policy(json.dumps(document)))
+        return self._ready[2]
 
     def to_json(self) -> str:
         """The effective policy, with every default spelled out."""

@@ -52,7 +52,7 @@ def _start(
     if explain:
         spec["explain"] = 1
     start = (warden or default_warden())._native.start
-    call: Call = start_within(timeout, start, checked._native, spec)
+    call: Call = start_within(timeout, start, checked._for_use(), spec)
     return call
 
 

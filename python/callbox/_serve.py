@@ -20,6 +20,7 @@ import struct
 import sys
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
+CALLBOX_BOX = True  # see __init__.py
 HERE = os.path.dirname(os.path.abspath(__file__))
 TEXT_MAX = 64 * 1024  # characters of an error
 FIRST_READ = 4096  # bytes: what the pipe holds

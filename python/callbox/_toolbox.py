@@ -14,14 +14,14 @@ import os
 import reprlib
 import threading
 from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Iterable, List, Mapping, NamedTuple
-from typing import Optional, Union
+from typing import Optional, Tuple, Union
 
 from . import _channel, _kinds, _values
 from ._arguments import LARGE, is_large, to_json
 from ._drive import Listeners, OnBytes, OnLog, OnProgress, afinish, aside, finish
 from ._drive import checked_policy, its_turn, limits_to_spec, listeners_of, size_of, start_within, to_bytes
 from ._error import CallboxError
-from ._interpreter import add_to_policy, find_modules, start_of
+from ._interpreter import Surroundings, find_modules, start_of
 from ._native import Warden, default_warden, functions_program, native
 from ._policy import Policy
 from ._report import Report
@@ -167,6 +167,7 @@ class Toolbox:
     ) -> None:
         self.policy = checked_policy(policy) or Policy()
         self._typed: Dict[str, Typed] = {}
+        self._around: Dict[str, Tuple[Dict[str, Any], Surroundings]] = {}
         self._changes: Deque[Change] = collections.deque(maxlen=CHANGES_MAX)
         self._lock = threading.Lock()
         self._follows = False  # a directory
@@ -177,7 +178,7 @@ class Toolbox:
         self._warden = warden or default_warden()
         self._native = native.Toolbox(
             self._warden._native,
-            policy=self.policy._native,
+            policy=self.policy._for_use(),
             policies=None if policies is None else os.fspath(policies),
             calls=calls,
             server=functions_program(),
@@ -197,23 +198,36 @@ class Toolbox:
         if isinstance(thing, Mapping):
             self._native.add(json.dumps(thing))
             self._typed.pop(thing["name"], None)
+            self._around.pop(thing["name"], None)
             return
         item = Tool.of(thing)
         start = start_of(item.function, item.name, self._modules)
-        policy = add_to_policy(checked_policy(item.policy) or self.policy, start.show)
-        manifest: Dict[str, Any] = {
-            **item.describe(),
-            "policy": policy,
-            "run": start.run(),
-        }
+        around = Surroundings(checked_policy(item.policy) or self.policy, start.show)
+        manifest: Dict[str, Any] = {**item.describe(), "run": start.run()}
         if item.calls:
             manifest["calls"] = item.calls
         try:
-            self._native.add(json.dumps(manifest))
+            self._add(manifest, around)
         except CallboxError as error:
             where = f"{item.name}: {error.where}" if error.where else item.name
             raise CallboxError(error.text, where, error.hint, error.code) from None
-        self._typed[item.name] = Typed.of(policy, _kinds.result_classes(item.function))
+        self._typed[item.name] = Typed.of(around.document, _kinds.result_classes(item.function))
+
+    def _add(self, manifest: Dict[str, Any], around: Surroundings) -> None:
+        """With a policy that is kept as its surroundings ask for."""
+        self._native.add(json.dumps({**manifest, "policy": around.document}))
+        self._around[manifest["name"]] = (manifest, around)
+        self._has_changed = True
+
+    def _look_around(self, name: str) -> None:
+        """Before a call: the policy of its tool, as it has to be now."""
+        known = self._around.get(name)
+        if known is None or known[1].is_current():
+            return
+        with self._lock:
+            manifest, around = known
+            if around.look():
+                self._add(manifest, around)
 
     def load(self, directory: Union[str, "os.PathLike[str]"]) -> None:
         """Add every manifest of a directory, and follow its changes."""
@@ -225,6 +239,7 @@ class Toolbox:
         """Whether there was one."""
         self._look()
         self._typed.pop(name, None)
+        self._around.pop(name, None)
         self._has_changed = True
         return bool(self._native.remove(name))
 
@@ -254,6 +269,7 @@ class Toolbox:
                 kind, name, file, text = event
                 if file and kind in ("added", "updated"):  # then it is no function any more
                     self._typed.pop(name, None)
+                    self._around.pop(name, None)
                 self._changes.append(Change(kind, name, file, text or ""))
 
     # ---- Calls ----
@@ -276,6 +292,7 @@ class Toolbox:
             spec["explain"] = 1
         if self._follows or self._has_changed or _channel.boxed:
             self._look()
+        self._look_around(name)
         text = to_json({} if arguments is None else arguments, patient)
         call: Call = start_within(timeout, self._native.start, name, text, spec)
         return call

@@ -57,6 +57,7 @@ static PyObject *version(PyObject *module, PyObject *none)
 
 static PyMethodDef functions[] = {
         { "version", version, METH_NOARGS, "The version of libcallbox." },
+        { "measure", native_measure, METH_VARARGS, "measure(JSON) -> (values, depth, digits)" },
         { NULL, NULL, 0, NULL },
 };
 

@@ -10,6 +10,7 @@
  *   call.c      Call: descriptor, events, end, kill
  *   report.c    Report: what came of a call
  *   toolbox.c   Toolbox: tools, and their calls
+ *   measure.c   how much a text of JSON asks for
  *
  * The module is built for the stable ABI of Python 3.9. Whatever may take time is done without the
  * interpreter's lock: then other threads run, and could reach for the same object. So a Call is
@@ -82,6 +83,11 @@ PyObject *native_new_call(cbx_call *call);
 
 /* As a tuple. Takes the report. */
 PyObject *native_read_report(cbx_report *report);
+
+/* ---- JSON ---- */
+
+/* What is in it, by one look at each byte. */
+PyObject *native_measure(PyObject *module, PyObject *args);
 
 /* ---- Types ---- */
 

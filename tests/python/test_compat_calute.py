@@ -291,7 +291,7 @@ def test_C9_closures_and_functions_of_the_main_script(box, tmp_path, monkeypatch
         print(SubprocessSandboxBackend(SandboxConfig()).execute("tool", tool, {"x": 1}))
     """)  # fmt: skip
     assert (done.stdout, done.stderr) == ("4\n", "")
-    monkeypatch.setitem(sys.modules, "cloudpickle", None)
+    monkeypatch.setattr("callbox.compat._pack.cloudpickle", None)
     with pytest.raises(RuntimeError) as caught:
         backend().execute("closure", tools.make_closure(40), {"x": 2})
     assert "cannot be sent into a box" in str(caught.value)

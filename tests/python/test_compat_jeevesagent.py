@@ -376,7 +376,7 @@ def test_J5_closures_and_lambdas_are_results_never_raised(sandbox, monkeypatch):
     assert refused.error.startswith("SubprocessSandbox: tool 'measure' or its arguments are not picklable (")
     assert refused.error.endswith("). Use a module-level function and primitive args.")
     # Without cloudpickle by pickle alone, as far as that goes.
-    monkeypatch.setitem(sys.modules, "cloudpickle", None)
+    monkeypatch.setattr("callbox.compat._pack.cloudpickle", None)
     box = SubprocessSandbox(inner)
     for name, args in (("closure", {"x": 2}), ("lambda", {"x": 1}), ("measure", {"data": [lambda: 1]})):
         refused = call(box, name, args)

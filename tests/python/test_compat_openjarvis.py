@@ -255,7 +255,7 @@ def test_O14_its_own_tools_are_in_a_box_too(monkeypatch):
 
 
 def test_O14_with_the_texts_of_those_tools(tmp_path):
-    code, shell = CodeInterpreterTool(), ShellExecTool()
+    code, shell = CodeInterpreterTool(), ShellExecTool(workspace=tmp_path)
 
     def said(**params):
         result = shell.execute(**params)

@@ -23,6 +23,9 @@ AGENT = textwrap.dedent("""
         with open(f"/proc/{pid}/status") as stream:
             return int(next(line for line in stream if line.startswith("VmHWM")).split()[1]) * 1024
 
+    if sys.argv[1] == "array":
+        import numpy
+
     what, n, how = sys.argv[1], int(sys.argv[2]), sys.argv[3]
     limits = {"result": "4G", "memory": "8G", "wall": 300}
     heard = []

@@ -235,7 +235,7 @@ def test_j5_c9_closures_lambdas_and_main(tmp_path):
 
 
 def test_without_cloudpickle_the_refusal_names_the_fix(monkeypatch):
-    monkeypatch.setitem(sys.modules, "cloudpickle", None)
+    monkeypatch.setattr("callbox._interpreter.cloudpickle", None)
     with pytest.raises(CallboxError) as caught:
         Toolbox([Tool(lambda: 1, name="f")])
     assert caught.value.where == "f" and "is a lambda" in caught.value.text

@@ -55,7 +55,7 @@ class Slotted:
     __slots__ = ("a",)
 
 
-HINTED = _values.Hinted([Color, Level, Pair, Point, Holder])
+HINTED = _values.Hinted([Color, Level, Pair, Point, Holder, datetime.datetime])
 
 
 def through(value, hinted=HINTED):
@@ -438,7 +438,7 @@ def test_arrays_come_out_of_a_box():
 
 def test_where_numpy_is_missing_it_is_said(monkeypatch):
     monkeypatch.setitem(sys.modules, "numpy", None)
-    with pytest.raises(ValueError, match="numpy, which is not installed here"):
+    with pytest.raises(ValueError, match="numpy, which this program has not imported"):
         _values.loads(json.dumps({"$callbox": "numpy", "dtype": "<i4", "shape": [], "value": ""}))
 
 

@@ -392,7 +392,7 @@ def test_what_a_call_has_written_to_a_file_is_there_though_it_was_never_closed(l
             FILE.write("written")
             return "done"
         """,
-        policy=Policy(write=[str(tmp_path)]),
+        policy=Policy(write=[str(tmp_path)], import_path="allow"),
     )
     for n in range(3):
         assert get(box, "write", path=str(tmp_path / str(n))) == "done"
@@ -435,7 +435,7 @@ ATEXIT = """
 
 
 def test_functions_of_atexit_are_called_before_the_end(load, tmp_path):
-    box = load(ATEXIT, policy=Policy(write=[str(tmp_path)]))
+    box = load(ATEXIT, policy=Policy(write=[str(tmp_path)], import_path="allow"))
     until(lambda: get(box, "registers", path="/tmp/nothing") == 3)  # forked
     told = {
         "registers": "second first ", "finalizes": "finalized ", "logs": "logged\n", "leaves_a_process": "not waited for ",
@@ -450,7 +450,7 @@ def test_functions_of_atexit_are_called_before_the_end(load, tmp_path):
 
 def test_functions_of_atexit_are_called_after_an_error(load, tmp_path):
     path = tmp_path / "fails"
-    result = load(ATEXIT, policy=Policy(write=[str(tmp_path)])).call_sync("fails", {"path": str(path)})
+    result = load(ATEXIT, policy=Policy(write=[str(tmp_path)], import_path="allow")).call_sync("fails", {"path": str(path)})
     assert result.error.startswith("KeyError") and path.read_text() == "after all "
     assert result.stdout == "printed\n" and "ZeroDivisionError" in result.stderr
 
@@ -467,7 +467,7 @@ def test_functions_that_a_module_has_registered_are_called_by_each_call(load, tm
         def nothing() -> int:
             return os.getpid()
         """,
-        policy=Policy(write=[str(tmp_path)]),
+        policy=Policy(write=[str(tmp_path)], import_path="allow"),
     )
     calls = 0
 
@@ -614,7 +614,7 @@ def test_a_call_ends_with_what_it_has_started(load, tmp_path):
             os.wait()
             return "left"
         """,
-        policy=Policy(write=[str(tmp_path)]),
+        policy=Policy(write=[str(tmp_path)], import_path="allow"),
     )
     file = tmp_path / "late"
     assert get(box, "leave", path=str(file)) == "left"

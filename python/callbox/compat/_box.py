@@ -17,6 +17,8 @@ import struct
 import sys
 from typing import Any, Callable, Dict, Tuple
 
+CALLBOX_BOX = True  # see callbox/__init__.py
+
 Work = Tuple[Callable[..., Any], Dict[str, Any]]
 
 

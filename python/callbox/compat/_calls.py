@@ -25,7 +25,7 @@ from typing import Optional, Set, Tuple
 from .. import _channel, _kinds, _values
 from .._drive import Listeners, afinish, finish, to_bytes
 from .._error import CallboxError
-from .._interpreter import Start, _shows_too_much, add_to_policy, program, serve
+from .._interpreter import Start, Surroundings, _shows_too_much, add_to_policy, program, serve
 from .._native import native
 from .._policy import Policy
 from .._report import Report
@@ -47,6 +47,8 @@ LINE = json.dumps({"name": f"{_box.__name__}:{_box.call.__name__}"})
 RESULT_MAX = "256M"
 WALL_MAX = 1e9  # seconds; a longer time is as good as none
 FROM_FD = 1  # CBX_FROM_FD
+FRAMES = (_channel.RESULT, _channel.TEXT, _channel.ERROR, _channel.DONE)
+FRAMES_MAX = 1_000_000
 STDERR_MAX = 1000  # characters of it, in an error
 SAID_MAX = 2000  # characters of what a tool has printed, in a log
 
@@ -70,7 +72,8 @@ class Outcome:
         if self.report is None or self.report.reason not in ("exited", "signaled"):
             return -int(signal.SIGKILL)
         if self.report.signal:
-            return -int(getattr(signal, self.report.signal, signal.SIGKILL))
+            found = signal.Signals.__members__.get(self.report.signal, signal.SIGKILL)
+            return -int(found)
         return self.report.code or 0
 
     @property
@@ -102,7 +105,7 @@ def policy_with(base: Optional[Policy], change: Callable[[Dict[str, Any]], None]
         return base
     document = base.to_dict()
     change(document)
-    return Policy.from_json(document)
+    return Policy.from_json(document, import_path=base._import_path)
 
 
 def interpreter_trees(python: str) -> List[str]:
@@ -171,16 +174,19 @@ class _Channel(Listeners):
             self.data += event[1]
 
     def frames(self) -> Dict[int, bytes]:
-        """By their kinds, as far as they are whole."""
-        found: Dict[int, bytes] = {}
-        at = 0
-        while at + 8 <= len(self.data):
+        """The last of each kind that counts, as far as they are whole; none where there are too many."""
+        found: Dict[int, Tuple[int, int]] = {}
+        at, number = 0, 0
+        while at + 8 <= len(self.data) and number <= FRAMES_MAX:
             length, kind = struct.unpack_from("=II", self.data, at)
-            if at + 8 + length > len(self.data):
+            at, number = at + 8 + length, number + 1
+            if at > len(self.data):
                 break
-            found[kind] = bytes(self.data[at + 8 : at + 8 + length])
-            at += 8 + length
-        return found
+            if kind in FRAMES:
+                found[kind] = (at - length, at)
+        if number > FRAMES_MAX:
+            return {}
+        return {kind: bytes(self.data[begin:end]) for kind, (begin, end) in found.items()}
 
 
 Classes = Tuple[type, ...]
@@ -280,16 +286,10 @@ class Calls:
             if key not in self._entries:
                 name = f"calls-{len(self._entries)}"
                 start, _ = _start_of(place)
-                policy = add_to_policy(self.policy, start.show)
-                self._box.add(
-                    {
-                        "name": name,
-                        "inputSchema": {"type": "object"},
-                        "policy": policy,
-                        "run": start.run(),
-                    }
-                )
-                self._box._typed[name] = Typed.of(policy, classes)
+                around = Surroundings(self.policy, start.show)
+                manifest = {"name": name, "inputSchema": {"type": "object"}, "run": start.run()}
+                self._box._add(manifest, around)
+                self._box._typed[name] = Typed.of(around.document, classes)
                 self._entries[key] = name
             return self._box, self._entries[key]
 
@@ -317,7 +317,7 @@ class Calls:
             if call_id:
                 spec["id"] = to_bytes(call_id)
             policy = Policy.from_json(add_to_policy(self.policy, start.show))
-            call: Call = box._warden._native.start(policy._native, spec)
+            call: Call = box._warden._native.start(policy._for_use(), spec)
             return call
 
     def _tell(self, name: str, call_id: str, outcome: Outcome) -> Outcome:

@@ -131,7 +131,7 @@ class SubprocessSandboxBackend:
                 f"Failed to deserialise subprocess sandbox result for tool '{tool_name}': {told.text}"
             )
         if told.state == "raised" and told.kind == "SystemExit":
-            status = int(told.text) if told.text.lstrip("-").isdecimal() else int(bool(told.text))
+            status = _status(told.text)
             raise self._failed(tool_name, status, told.said or "it ended instead of returning")
         if told.state == "raised":
             raise RuntimeError(
@@ -163,6 +163,14 @@ class SubprocessSandboxBackend:
             "memory_limit_mb": self._config.sandbox_memory_limit_mb,
             "timeout": self._config.sandbox_timeout,
         }
+
+
+def _status(text: str) -> int:
+    """Of the text of a SystemExit, as the kernel gives it to a parent."""
+    digits = text[1:] if text.startswith("-") else text
+    if len(digits) < 20 and digits.isascii() and digits.isdecimal():
+        return int(text)
+    return int(bool(text))
 
 
 def _is_on_a_loop() -> bool:

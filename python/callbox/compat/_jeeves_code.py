@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import os
-import shutil
 import sys
 import tempfile
 from typing import Any, Dict, Mapping, Optional, Protocol, Sequence, Union
@@ -101,11 +100,14 @@ class SubprocessExecutor:
         if not timeout_s > 0:
             raise ValueError("timeout_s must be positive")
         _scratch.check_names(files or {})
+        if files and self._cwd is not None:
+            protect = (self._policy or Policy()).to_dict()["files"]["protect"]
+            _scratch.check_protected(files, protect)
         room = await asyncio.to_thread(tempfile.mkdtemp, prefix="callbox-code-")
         try:
             return await self._run(room, code, timeout_s, files or {}, env or {})
         finally:
-            await asyncio.to_thread(shutil.rmtree, room, ignore_errors=True)
+            await asyncio.to_thread(_scratch.remove, room)
 
     def _prepare(self, room: str, code: str, files: Mapping[str, bytes]) -> str:
         """The directory in which the code starts."""

@@ -17,6 +17,7 @@ SUFFIXES = frozenset(
     "destination target targets".split()
 )
 DEPTH_MAX = 16
+PATH_MAX = 4096
 
 PathLike = Union[str, "os.PathLike[str]"]
 
@@ -74,7 +75,9 @@ class PathCheck:
     def _is_inside(self, text: str) -> bool:
         try:
             path = pathlib.Path(text).expanduser()
-            path = (pathlib.Path(self.base or os.getcwd()) / path).resolve()
+            path = pathlib.Path(self.base or os.getcwd()) / path
+            # What is too long for the kernel leads nowhere, and would take long to be looked up.
+            path = path.resolve() if len(text) <= PATH_MAX else pathlib.Path(os.path.normpath(path))
         except (OSError, RuntimeError, ValueError):  # a loop, no such user, a NUL
             return False
         return any(path == root or root in path.parents for root in self.roots)

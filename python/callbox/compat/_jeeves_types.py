@@ -15,6 +15,8 @@ import json
 import uuid
 from typing import Any, AsyncIterator, Callable, Dict, Iterable, List, Mapping, Optional, Tuple, Union
 
+from .. import _convert, _kinds, _schema
+
 from .._error import CallboxError
 
 SIMPLE = {str: "string", int: "integer", float: "number", bool: "boolean"}
@@ -98,8 +100,6 @@ class _Adapter:
         self.hint = hint
 
     def validate_python(self, value: Any) -> Any:
-        from .. import _convert
-
         if isinstance(self.hint, type) and isinstance(value, self.hint):
             return value
         return _convert.convert(value, self.hint)
@@ -132,8 +132,6 @@ class Tool:
 def _schema_of(fn: Callable[..., Any]) -> Tuple[Dict[str, Any], Dict[str, Any]]:
     """JSON Schema of the parameters, and what makes values of those that are more than text or
     numbers."""
-    from .. import _kinds, _schema
-
     try:
         parameters = _kinds.parameters_of(fn)
     except (NameError, TypeError, ValueError):  # hints that cannot be read

@@ -9,7 +9,6 @@ held up by one large argument."""
 from __future__ import annotations
 
 import base64
-import importlib
 import io
 import math
 import os
@@ -17,6 +16,7 @@ import pickle
 import sys
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
+from .._by_value import cloudpickle
 from .._interpreter import why_not_by_name
 
 PLAIN_NODES = 2000  # looked at on the event loop
@@ -71,10 +71,7 @@ def _kept_name(function: Any) -> Optional[str]:
 
 def _by_value() -> Any:
     """What can make a pickle of a function."""
-    try:
-        return importlib.import_module("cloudpickle")
-    except ImportError:
-        return pickle
+    return cloudpickle or pickle
 
 
 def place_of(function: Callable[..., Any]) -> Place:

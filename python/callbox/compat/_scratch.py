@@ -7,9 +7,17 @@ from __future__ import annotations
 import codecs
 import errno
 import io
+import itertools
+import logging
 import os
 import stat
 from typing import Dict, Iterator, List, Mapping, Tuple, Union
+
+log = logging.getLogger("callbox.compat")
+
+ENTRIES_MAX = 100_000
+DEPTH_MAX = 64
+DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 Known = Dict[str, Tuple[int, int]]
 
@@ -56,6 +64,17 @@ def check_names(files: Mapping[str, Union[str, bytes]]) -> None:
             raise _escapes(name)
 
 
+def check_protected(files: Mapping[str, Union[str, bytes]], protect: List[str]) -> None:
+    """Of names in a directory that is not a scratch one: none that a box could not write there either."""
+    for name in files:
+        parts = [part for part in name.casefold().split("/") if part not in ("", ".")]
+        for entry in protect:
+            anywhere, words = entry.startswith("**/"), entry.casefold().replace("**/", "").split("/")
+            starts = range(len(parts)) if anywhere else (0,)
+            if any(parts[at : at + len(words)] == words for at in starts):
+                raise ValueError(f"files key {name!r} is protected: the host would run what it says ({entry})")
+
+
 def _escapes(name: str) -> ValueError:
     return ValueError(
         f"files key {name!r} escapes the scratch directory (absolute paths and '..' are not allowed)"
@@ -96,19 +115,85 @@ def put(place: str, files: Mapping[str, Union[str, bytes]]) -> None:
         os.close(at)
 
 
+def _walk(at: int, above: str, counter: Iterator[int]) -> Iterator[Tuple[str, str, int]]:
+    with os.scandir(at) as entries:
+        for entry in entries:
+            path = os.path.join(above, entry.name)
+            if next(counter) > ENTRIES_MAX:
+                return
+            if not entry.is_dir(follow_symlinks=False):
+                yield path, entry.name, at
+            elif path.count("/") < DEPTH_MAX:
+                below = os.open(entry.name, DIRECTORY, dir_fd=at)
+                try:
+                    yield from _walk(below, path, counter)
+                finally:
+                    os.close(below)
+
+
 def _files(place: str) -> Iterator[Tuple[str, str, int]]:
-    """Name from the place on, name in its folder, descriptor of that. A link in place of the place
-    itself is not followed either."""
-    for folder, _, names, at in os.fwalk(place):
-        for name in names:
-            yield os.path.relpath(os.path.join(folder, name), place), name, at
+    """Name from the place on, name in its folder, descriptor of that; so many, and so deep, at most. A
+    link in place of the place itself is not followed either."""
+    try:
+        at = os.open(place, DIRECTORY)
+    except OSError:
+        return
+    try:
+        yield from _walk(at, "", itertools.count(1))
+    finally:
+        os.close(at)
+
+
+def remove(place: str) -> None:
+    """With all that is in it, however deep: each directory is taken up to the top before it is emptied.
+    Whoever could have moved something meanwhile has ended."""
+    try:
+        top = os.open(place, DIRECTORY)
+    except OSError:
+        return
+    try:
+        for number in itertools.count():
+            if not _empty(top, number):
+                break
+        os.rmdir(place)
+    except OSError as error:
+        log.warning("cannot remove %r: %s", place, error)
+    finally:
+        os.close(top)
+
+
+def _empty(top: int, number: int) -> bool:
+    """Take the directories in the top apart, by one level. Whether there were any."""
+    count = itertools.count()
+    found = False
+    for name in os.listdir(top):
+        if not stat.S_ISDIR(os.stat(name, dir_fd=top, follow_symlinks=False).st_mode):
+            os.unlink(name, dir_fd=top)
+            continue
+        found = True
+        os.chmod(name, 0o700, dir_fd=top)
+        at = os.open(name, DIRECTORY, dir_fd=top)
+        try:
+            for inner in os.listdir(at):
+                if stat.S_ISDIR(os.stat(inner, dir_fd=at, follow_symlinks=False).st_mode):
+                    os.chmod(inner, 0o700, dir_fd=at)
+                    os.rename(inner, f".{number}.{next(count)}", src_dir_fd=at, dst_dir_fd=top)
+                else:
+                    os.unlink(inner, dir_fd=at)
+        finally:
+            os.close(at)
+        os.rmdir(name, dir_fd=top)
+    return found
 
 
 def look(place: str) -> Known:
     """What is there, and when it was changed."""
     known: Known = {}
     for path, name, at in _files(place):
-        facts = os.stat(name, dir_fd=at, follow_symlinks=False)
+        try:
+            facts = os.stat(name, dir_fd=at, follow_symlinks=False)
+        except OSError:
+            continue
         known[path] = (facts.st_mtime_ns, facts.st_size)
     return known
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import sys
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from .. import _interpreter
 from .._error import CallboxError
@@ -153,6 +153,23 @@ def run_sandboxed(
     """Run a text by /bin/sh in a box, and wait for its end; Ctrl-C ends it. It may change files in
     `working_dir`; without one it starts in the current directory, which it may read. `policy` says
     what else it may see and reach."""
+
+    def choose() -> Tuple[Policy, Optional[str]]:
+        place = _directory(working_dir)
+        made = _policy(policy, place, wall(float("inf") if timeout is None else timeout))
+        return made, _start(made, place)
+
+    return in_box(command, timeout, choose, _environment(env_passthrough, env_extra), max_output_bytes)
+
+
+def in_box(
+    command: str,
+    timeout: float,
+    choose: Callable[[], Tuple[Policy, Optional[str]]],
+    environment: Dict[str, str],
+    max_output_bytes: int,
+) -> SandboxResult:
+    """`choose` says with which policy, and where it starts, which is looked up in the box."""
     output, errors = Head(max_output_bytes, as_bytes=True), Head(max_output_bytes, as_bytes=True)
     timeout = wall(float("inf") if timeout is None else timeout)
     if not timeout > 0:
@@ -162,14 +179,13 @@ def run_sandboxed(
     if "\0" in command:
         return SandboxResult(stderr="Execution error: the command has a NUL in it", reason="setup")
     try:
-        place = _directory(working_dir)
-        made = _policy(policy, place, timeout)
+        made, start = choose()
         report = run(
             command,
             policy=made,
             timeout=timeout,
-            cwd=_start(made, place),
-            environment=_environment(env_passthrough, env_extra),
+            cwd=start,
+            environment=environment,
             on_output=output.add,
             on_errors=errors.add,
         )

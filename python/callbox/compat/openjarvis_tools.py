@@ -11,22 +11,25 @@ from __future__ import annotations
 import dataclasses
 import os
 import sys
-from typing import Any, Dict, Iterable, List, Optional
+from typing import Any, Dict, Iterable, Optional, Tuple, Union
 
 from .._error import CallboxError
 from .._interpreter import add_to_policy
 from .._policy import Policy
 from .._run import run
 from . import _real
-from ._calls import interpreter_trees, policy_with
+from ._calls import WALL_MAX, _workspace, interpreter_trees, policy_with
 from ._scratch import Head
-from .openjarvis import SandboxResult, _tell, run_sandboxed
+from .openjarvis import SandboxResult, _directory, _environment, _policy, _start, _tell, in_box
 
 __all__ = ["CodeInterpreterTool", "ShellExecTool", "ToolResult"]
 
 OUTPUT_MAX = 102_400
 CODE_OUTPUT_MAX = 10_000
 CODE_SECONDS = 30
+TIMEOUT_MAX = 300
+SAID_MAX = 500  # characters of what a model gave, in an error
+NO_ENTRY = "could not enter the start directory"
 WORD_MAX = 100_000  # of code that is still a word of a command
 
 
@@ -53,15 +56,31 @@ _CodeBase: Any = getattr(_code, "CodeInterpreterTool", _Plain)
 ToolResult: Any = getattr(_shell, "ToolResult", _Result)
 
 
+def _wall(policy: Policy) -> Any:
+    """Seconds."""
+    seconds = policy.to_dict()["limits"]["wall"]
+    return WALL_MAX if seconds is None else seconds
+
+
 class ShellExecTool(_ShellBase):  # type: ignore[misc]
-    """A model may ask for variables of the agent's by `env_passthrough`: it gets those that are in
-    `allow_env`, which is empty."""
+    """What a model may ask for stays within what the application has allowed. `workspace` is a directory
+    of the host that commands may change, and in which they start; `policy` says what else they may see
+    and reach, and for how long. A model's `working_dir` is looked up in the box, from the start on: it
+    never shows more of the host. Its `env_passthrough` gets what is in `allow_env`, which is empty; its
+    `timeout` is 300 at most, and no more than a policy has."""
 
     def __init__(
-        self, *args: Any, policy: Optional[Policy] = None, allow_env: Iterable[str] = (), **more: Any
+        self,
+        *args: Any,
+        policy: Optional[Policy] = None,
+        workspace: Union[None, str, "os.PathLike[str]"] = None,
+        allow_env: Iterable[str] = (),
+        **more: Any,
     ) -> None:
         super().__init__(*args, **more)
         self._policy = policy
+        self._most = TIMEOUT_MAX if policy is None else min(TIMEOUT_MAX, _wall(policy))
+        self._place = None if workspace is None else _directory(os.fspath(workspace))
         self._allow_env = frozenset(allow_env)
 
     def _said(self, content: str, success: bool, **metadata: Any) -> Any:
@@ -69,34 +88,51 @@ class ShellExecTool(_ShellBase):  # type: ignore[misc]
             tool_name="shell_exec", content=content, success=success, metadata=metadata
         )
 
+    def _choose(self, working_dir: str) -> Tuple[Policy, Optional[str]]:
+        made = _policy(self._policy, self._place, self._most)
+        start = self._place or _workspace(made) or _start(made, None)
+        return made, os.path.join(start or "/tmp", working_dir) if working_dir else start
+
+    def _environment(self, asked: Any) -> Dict[str, str]:
+        names = asked if isinstance(asked, (list, tuple)) else ()
+        allowed = [name for name in names if isinstance(name, str) and name in self._allow_env]
+        return _environment(allowed, None)
+
     def execute(self, **params: Any) -> Any:
         command, place = params.get("command") or "", params.get("working_dir") or None
         if not command:
             return self._said("No command provided.", False)
-        if place is not None and not os.path.exists(place):
-            return self._said(f"Working directory does not exist: {place}", False)
-        if place is not None and not os.path.isdir(place):
-            return self._said(f"Working directory is not a directory: {place}", False)
+        if not isinstance(command, str):
+            return self._said(f"command must be a text, not {command!r}"[:SAID_MAX], False)
+        if place is not None and (not isinstance(place, str) or "\0" in place):
+            return self._said(f"Working directory does not exist: {place!r}"[:SAID_MAX], False)
         asked_for = params.get("timeout") or 30
-        try:
-            timeout = max(1, min(300, asked_for))
-        except TypeError:
-            return self._said(f"timeout must be a number of seconds, not {asked_for!r}", False)
-        asked: List[str] = list(params.get("env_passthrough") or ())
-        done = run_sandboxed(
+        if not isinstance(asked_for, (int, float)):
+            said = f"timeout must be a number of seconds, not {asked_for!r}"
+            return self._said(said[:SAID_MAX], False)
+        timeout = max(min(1, self._most), min(self._most, asked_for))
+        done = in_box(
             command,
-            timeout=timeout,
-            working_dir=place,
-            env_passthrough=[name for name in asked if name in self._allow_env],
-            max_output_bytes=OUTPUT_MAX,
-            policy=self._policy,
+            timeout,
+            lambda: self._choose(place or ""),
+            self._environment(params.get("env_passthrough")),
+            OUTPUT_MAX,
         )
         facts = {"returncode": done.returncode, "timeout_used": timeout, "working_dir": place}
         if done.timed_out:
             return self._said(f"Command timed out after {timeout} seconds.", False, **facts)
         if done.reason == "setup":
-            return self._said(f"OS error: {done.stderr}", False, **facts)
+            missing = _no_entry(done.stderr, place)
+            return self._said(missing, False) if missing else self._said(f"OS error: {done.stderr}", False, **facts)
         return self._said(_streams(done) or "(no output)", done.returncode == 0, **facts)
+
+
+def _no_entry(error: str, place: Optional[str]) -> str:
+    """The words that OpenJarvis has for a directory, where it is that which the box could not enter."""
+    if not place or NO_ENTRY not in error:
+        return ""
+    what = "is not a directory" if "Not a directory" in error else "does not exist"
+    return f"Working directory {what}: {place}"[:SAID_MAX]
 
 
 def _streams(done: SandboxResult) -> str:
@@ -118,10 +154,12 @@ class CodeInterpreterTool(_CodeBase):  # type: ignore[misc]
         shown = interpreter_trees(sys.executable)
 
         def change(document: Dict[str, Any]) -> None:
-            document["limits"]["wall"] = CODE_SECONDS
+            most = CODE_SECONDS if policy is None else _wall(policy)
+            document["limits"]["wall"] = min(CODE_SECONDS, most)
 
         made = policy_with(policy, change)
         self._policy = Policy.from_json(add_to_policy(made, shown))
+        self._seconds = _wall(self._policy)
 
     def _said(self, content: str, success: bool, **metadata: Any) -> Any:
         return ToolResult(
@@ -132,6 +170,8 @@ class CodeInterpreterTool(_CodeBase):  # type: ignore[misc]
         code = params.get("code") or ""
         if not code:
             return self._said("No code provided.", False)
+        if not isinstance(code, str):
+            return self._said(f"code must be a text, not {code!r}"[:SAID_MAX], False)
         output, errors = Head(CODE_OUTPUT_MAX), Head(CODE_OUTPUT_MAX)
         short = len(code.encode("utf-8", "replace")) < WORD_MAX
         try:
@@ -146,7 +186,7 @@ class CodeInterpreterTool(_CodeBase):  # type: ignore[misc]
             return self._said(f"Execution error: {error}", False)
         done = _tell(report, output, errors)
         if done.timed_out:
-            text = f"Execution timed out after {CODE_SECONDS} seconds."
+            text = f"Execution timed out after {self._seconds} seconds."
             return self._said(text, False, returncode=done.returncode)
         content = done.stdout + done.stderr
         if done.truncated or len(content) > CODE_OUTPUT_MAX:
