@@ -695,7 +695,7 @@ def test_a_user_is_told_what_a_tool_missed(tmp_path, caplog):
             call(box, "ends", {"how": "x"})
     said = [record.getMessage() for record in caplog.records]
     assert len(said) == 3
-    assert f"tool reads failed in its box: '{tmp_path / 'data'}' is on this host" in said[0]
+    assert f"tool reads failed in its box: '{tmp_path / 'data'}' is not shown there" in said[0]
     assert "tool writes" in said[1] and "Policy(write=" in said[1]
     assert "tool connects" in said[2] and "Policy(network=" in said[2]
 
