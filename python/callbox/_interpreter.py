@@ -23,14 +23,11 @@ from . import _inputs
 from ._by_value import cloudpickle
 from ._error import CallboxError
 from ._inputs import is_in
+from ._places import is_top, shows_too_much
 from ._policy import Policy
 
 PACKAGE = os.path.dirname(os.path.realpath(__file__))
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32")
-NEVER = ("/proc", "/dev", "/sys")
-# Too much to be shown for a module that lies in them.
-TOPS = ("/", "/home", "/root", "/etc", "/var", "/srv", "/opt", "/mnt", "/media", "/run", "/tmp", "/boot")
-
 # Beside a program, and not for its tools unless the policy names them; and whatever begins with .env.
 SECRETS = (".git", ".ssh", ".aws", ".gnupg", ".kube", ".docker", ".netrc", ".npmrc", ".pypirc", ".git-credentials")
 
@@ -47,11 +44,6 @@ class Start(NamedTuple):
     def run(self) -> Dict[str, Any]:
         """As a manifest says it."""
         return {"server": self.argv, "function": self.line, "forks": True}
-
-
-def _shows_too_much(path: str) -> bool:
-    home = os.path.realpath(os.path.expanduser("~"))
-    return path in TOPS or is_in(home, path) or any(is_in(path, tree) for tree in NEVER)
 
 
 def search_path() -> List[str]:
@@ -75,14 +67,15 @@ def program() -> str:
 def _trees(path: Iterable[str]) -> List[str]:
     """What to show: the interpreter, its library, the search path and this package."""
     real = os.path.realpath(program())
-    wanted = [sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix, program(), real]
-    wanted = [os.path.realpath(item) for item in wanted[:4]] + wanted[4:] + [*path, PACKAGE]
+    prefixes = (sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix)
+    own = [os.path.realpath(prefix) for prefix in prefixes] + [program(), real, PACKAGE]
     if site.ENABLE_USER_SITE and site.getusersitepackages() in sys.path:
-        wanted.append(os.path.realpath(site.getusersitepackages()))
+        own.append(os.path.realpath(site.getusersitepackages()))
+    wanted = [item for item in own if not is_top(item)] + [item for item in path if not shows_too_much(item)]
     kept: List[str] = []
     for item in wanted:
         known = any(is_in(item, tree) for tree in (*SYSTEM, *kept))
-        if os.path.exists(item) and not known and not _shows_too_much(item):
+        if os.path.exists(item) and not known:
             kept = [tree for tree in kept if not is_in(tree, item)] + [item]
     return kept
 
@@ -156,7 +149,7 @@ def _package_of(module: str, file: str) -> str:
     folder = file
     for _ in range(depth):
         folder = os.path.dirname(folder)
-    return file if _shows_too_much(folder) else folder
+    return file if shows_too_much(folder) else folder
 
 
 def library_path() -> List[str]:

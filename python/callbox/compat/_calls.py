@@ -25,8 +25,9 @@ from typing import Optional, Set, Tuple
 from .. import _channel, _kinds, _values
 from .._drive import Listeners, afinish, finish, to_bytes
 from .._error import CallboxError
-from .._interpreter import Start, Surroundings, _shows_too_much, add_to_policy, program, serve
+from .._interpreter import Start, Surroundings, add_to_policy, program, serve
 from .._native import native
+from .._places import is_top
 from .._policy import Policy
 from .._report import Report
 from .._toolbox import Result, Toolbox, Typed
@@ -116,7 +117,7 @@ def interpreter_trees(python: str) -> List[str]:
     if os.path.isabs(python):
         for path in (python, os.path.realpath(python)):
             shown.append(os.path.realpath(os.path.dirname(os.path.dirname(path))))
-    return [tree for tree in dict.fromkeys(shown) if not _shows_too_much(tree)]
+    return [tree for tree in dict.fromkeys(shown) if not is_top(tree)]
 
 
 def _workspace(policy: Policy) -> Optional[str]:

@@ -11,8 +11,8 @@ import os
 import sys
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from .. import _interpreter
 from .._error import CallboxError
+from .._places import shows_too_much
 from .._policy import Policy
 from .._report import Report
 from .._run import run
@@ -94,7 +94,7 @@ def _policy(base: Optional[Policy], place: Optional[str], timeout: float) -> Pol
             files = document["files"]
             if place is not None:
                 files["workspace"] = place
-            elif here and not files.get("workspace") and not _interpreter._shows_too_much(here):
+            elif here and not files.get("workspace") and not shows_too_much(here):
                 files["read"].append(here)
 
         if len(_policies) > 100:
