@@ -140,7 +140,7 @@ def test_files_of_an_executor_are_none_that_the_host_executes(host, name):
 
 
 def test_an_executor_whose_code_leaves_a_deep_tree(host):
-    code = "import os\nos.chdir('out')\nfor _ in range(3000):\n    os.mkdir('d'); os.chdir('d')\nopen('x', 'w')\nprint('made')"
+    code = "import os\nos.chdir('out')\nfor _ in range(1200):\n    os.mkdir('d'); os.chdir('d')\nopen('x', 'w')\nprint('made')"
     for place in (None, host / "work" / "sub"):
         done = asyncio.run(SubprocessExecutor(cwd=place).run(code))
         assert done.stdout == "made\n" and done.artifacts == {}

@@ -8,6 +8,8 @@ import os
 import pathlib
 from typing import Any, FrozenSet, Iterable, Iterator, Mapping, Optional, Tuple, Union
 
+from .._inputs import is_in
+
 NAMES = frozenset(
     "path file filename filepath directory dir folder src source dst destination target".split()
 )
@@ -73,14 +75,16 @@ class PathCheck:
         self.base = base
 
     def _is_inside(self, text: str) -> bool:
-        try:
-            path = pathlib.Path(text).expanduser()
-            path = pathlib.Path(self.base or os.getcwd()) / path
-            # What is too long for the kernel leads nowhere, and would take long to be looked up.
-            path = path.resolve() if len(text) <= PATH_MAX else pathlib.Path(os.path.normpath(path))
-        except (OSError, RuntimeError, ValueError):  # a loop, no such user, a NUL
-            return False
-        return any(path == root or root in path.parents for root in self.roots)
+        base = os.fspath(self.base or os.getcwd())
+        if len(text) > PATH_MAX:
+            # The kernel takes no such path, and to look it up would take long.
+            path = os.path.normpath(os.path.join(base, text))
+        else:
+            try:
+                path = str((pathlib.Path(base) / pathlib.Path(text).expanduser()).resolve())
+            except (OSError, RuntimeError, ValueError):  # a loop, no such user, a NUL
+                return False
+        return any(is_in(path, str(root)) for root in self.roots)
 
     def _is_path(self, name: str, text: str) -> bool:
         if name in self.path_args:
