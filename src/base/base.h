@@ -77,8 +77,8 @@ int error_oom(cbx_error *error);
 
 /* ---- Text from elsewhere (text.c) ---- */
 
-/* Make it safe to show: valid UTF-8, without characters that steer a terminal, turn the direction of
- * text or are not seen. Each byte of what is not becomes '?', so this works in place. */
+/* Make it safe to show: valid UTF-8, without characters that steer a terminal, turn the direction
+ * of text or are not seen. Each byte of what is not becomes '?', so this works in place. */
 void text_make_showable(char *text);
 
 /* The same for a stream of bytes, lines and all: bytes that are no UTF-8 stay. Returns how many are

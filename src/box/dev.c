@@ -65,9 +65,8 @@ int box_copy_devices(struct child *child)
                                      OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
                 if (child->devices[i] < 0)
                         return step_failed(child, "copy the mount of", devices[i], errno);
-                if (box_fence(FENCE_READONLY) &&
-                    syscall(SYS_mount_setattr, child->devices[i], "", AT_EMPTY_PATH, &attr,
-                            sizeof(attr)) < 0)
+                if (box_fence(FENCE_READONLY) && syscall(SYS_mount_setattr, child->devices[i], "",
+                                                         AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
                         return step_failed(child, "make read-only", devices[i], errno);
         }
         return 0;

@@ -85,7 +85,8 @@ void guard_continue(struct child *child, const struct seccomp_notif *call);
 
 /* ---- guard_keep.c: what stays as it is ---- */
 
-/* Is it the name by which a directory is a repository, as this directory reads it (guard_case.c)? */
+/* Is it the name by which a directory is a repository, as this directory reads it (guard_case.c)?
+ */
 bool guard_means_head(const struct child *child, const struct guard_path *path);
 
 struct statx;

@@ -11,19 +11,47 @@
 
 /* By these names alone, wherever they are. */
 static const char *const by_name[] = {
-        ".ssh",  ".gnupg",   ".aws",         ".azure", ".kube",          ".password-store", ".pki",
-        ".gcloud", ".mozilla", ".thunderbird", ".putty", ".local/share/keyrings",
+        ".ssh", ".gnupg",  ".aws",     ".azure",       ".kube",  ".password-store",
+        ".pki", ".gcloud", ".mozilla", ".thunderbird", ".putty", ".local/share/keyrings",
 };
 
 /* In a home; elsewhere they may be anything. */
 static const char *const in_home[] = {
-        ".ssh",         ".gnupg",     ".aws",        ".azure",  ".kube",      ".password-store",
-        ".pki",         ".gcloud",    ".mozilla",    ".putty",  ".config",    ".docker",
-        ".thunderbird", ".minikube",  ".oci",        ".chef",   ".terraform.d", ".subversion",
-        ".android",     ".purple",    ".bitcoin",    ".gem",    ".var/app",   "snap",
-        ".claude",      ".codex",     ".gemini",     ".cursor", ".local/share/keyrings",
-        ".local/share/kwalletd",      ".local/share/gnupg",     ".local/share/password-store",
-        ".local/share/pass",          ".local/share/containers", ".local/state",
+        ".ssh",
+        ".gnupg",
+        ".aws",
+        ".azure",
+        ".kube",
+        ".password-store",
+        ".pki",
+        ".gcloud",
+        ".mozilla",
+        ".putty",
+        ".config",
+        ".docker",
+        ".thunderbird",
+        ".minikube",
+        ".oci",
+        ".chef",
+        ".terraform.d",
+        ".subversion",
+        ".android",
+        ".purple",
+        ".bitcoin",
+        ".gem",
+        ".var/app",
+        "snap",
+        ".claude",
+        ".codex",
+        ".gemini",
+        ".cursor",
+        ".local/share/keyrings",
+        ".local/share/kwalletd",
+        ".local/share/gnupg",
+        ".local/share/password-store",
+        ".local/share/pass",
+        ".local/share/containers",
+        ".local/state",
 };
 
 /* Where a program looks instead, if it is told to. */

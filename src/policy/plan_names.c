@@ -6,8 +6,8 @@
  * (HFS+), or shortened (git~1). git refuses the same spellings of .git.
  *
  * And which names make a directory a repository: git takes one for it that has a HEAD, objects and
- * refs, and then runs what its configuration names. A HEAD is made in a .git alone, where git itself
- * keeps one. No .git is made by a box: what is one was there before.
+ * refs, and then runs what its configuration names. A HEAD is made in a .git alone, where git
+ * itself keeps one. No .git is made by a box: what is one was there before.
  */
 #include <ctype.h>
 #include <string.h>
@@ -97,14 +97,13 @@ static bool begins(const char *text, const char *with)
 static bool completes_repository(const char *path)
 {
         const char *inside = in_repository(path), *name = strrchr(path, '/') + 1;
-        bool remote = inside && (begins(inside, "refs/remotes/") ||
-                                 begins(inside, "logs/refs/remotes/"));
+        bool remote =
+                inside && (begins(inside, "refs/remotes/") || begins(inside, "logs/refs/remotes/"));
 
         if (strcmp(name, "HEAD") == 0)
-                return !inside ||
-                       !(remote || strcmp(inside, "HEAD") == 0 ||
-                         strcmp(inside, "logs/HEAD") == 0 || begins(inside, "worktrees/") ||
-                         begins(inside, "modules/"));
+                return !inside || !(remote || strcmp(inside, "HEAD") == 0 ||
+                                    strcmp(inside, "logs/HEAD") == 0 ||
+                                    begins(inside, "worktrees/") || begins(inside, "modules/"));
         return (remote && strcmp(name, "refs") == 0) ||
                (inside && strcmp(inside, "logs/objects") == 0);
 }
@@ -140,7 +139,8 @@ bool plan_means(const char *guarded, const char *name, const char *path)
 
         if (n <= place) /* the place itself, or one above it */
                 return !anywhere && strncasecmp(guarded, path, n) == 0 && strchr("/", guarded[n]);
-        if (path[place] != '/' || (!anywhere && *name && begins_otherwise(name, path + place + 1)) ||
+        if (path[place] != '/' ||
+            (!anywhere && *name && begins_otherwise(name, path + place + 1)) ||
             strncasecmp(guarded, path, place) != 0)
                 return false;
         if (!anywhere)

@@ -8,11 +8,11 @@
  * The test for this list: something on the host executes what the file says although nobody asked
  * for the project to be built or run: by entering the directory, opening it, asking for its status,
  * committing, or logging in. Makefile, package.json, .github and their like are the work itself and
- * stay writable, and so do configurations of linters and compilers, which an editor may run, such as
- * eslint.config.js and .cargo/config.toml: opening the project runs its build scripts as well. So
- * does .gitattributes, which can only name filters that a configuration defines. Work of every day
- * are a .venv, which an editor may ask for its version, a .env, and a rebase, whose list of steps
- * can have commands in it: they stay writable too, and security.md says so.
+ * stay writable, and so do configurations of linters and compilers, which an editor may run, such
+ * as eslint.config.js and .cargo/config.toml: opening the project runs its build scripts as well.
+ * So does .gitattributes, which can only name filters that a configuration defines. Work of every
+ * day are a .venv, which an editor may ask for its version, a .env, and a rebase, whose list of
+ * steps can have commands in it: they stay writable too, and security.md says so.
  */
 /* clang-format off */
 const char *const policy_protect_default[] = {

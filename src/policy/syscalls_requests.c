@@ -136,16 +136,16 @@ static const unsigned ioctl_requests[] = {
 /* ... and those for which a mount asks whether it may be written to, or whose answer is about the
  * box's own network and processes. */
 static const unsigned ioctl_apart[] = {
-        FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR,      FIDEDUPERANGE,
-        0x8901 /* FIOSETOWN */, 0x8902 /* SIOCSPGRP */, 0x8903 /* FIOGETOWN */,
+        FS_IOC_SETFLAGS,        FS_IOC_FSSETXATTR,        FIDEDUPERANGE,
+        0x8901 /* FIOSETOWN */, 0x8902 /* SIOCSPGRP */,   0x8903 /* FIOGETOWN */,
         0x8904 /* SIOCGPGRP */, 0x8946 /* SIOCETHTOOL */,
 };
 
 /* What the init of a box does that is forked from a zygote, whose filter it has. */
 static const unsigned ioctl_forking[] = {
-        SECCOMP_IOCTL_NOTIF_RECV, SECCOMP_IOCTL_NOTIF_SEND,  SECCOMP_IOCTL_NOTIF_ID_VALID,
-        0x40082102 /* the same, as it was first numbered */,
-        SECCOMP_IOCTL_NOTIF_ADDFD, 0x8914 /* SIOCSIFFLAGS */,
+        SECCOMP_IOCTL_NOTIF_RECV,     SECCOMP_IOCTL_NOTIF_SEND,
+        SECCOMP_IOCTL_NOTIF_ID_VALID, 0x40082102 /* the same, as it was first numbered */,
+        SECCOMP_IOCTL_NOTIF_ADDFD,    0x8914 /* SIOCSIFFLAGS */,
 };
 
 static int add_values(struct rules *rules, const char *name, const unsigned *values, size_t n)

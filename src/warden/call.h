@@ -47,7 +47,7 @@ struct call_stream {
         bool finished;         /* all that was written has been read */
         unsigned char held[3]; /* of a character that the next read completes */
         size_t n_held;
-        char *pending;         /* read, kept, not yet forwarded */
+        char *pending; /* read, kept, not yet forwarded */
         size_t pending_at, pending_length;
 };
 

@@ -120,8 +120,8 @@ static int s18_modules(int argc, char **argv)
 static int s18_subvolumes(int argc, char **argv)
 {
         static const unsigned long requests[] = {
-                0x5000940e /* BTRFS_IOC_SUBVOL_CREATE */, 0x50009401 /* SNAP_CREATE */,
-                0x50009418 /* SUBVOL_CREATE_V2 */,        0x50009417 /* SNAP_CREATE_V2 */,
+                0x5000940e /* BTRFS_IOC_SUBVOL_CREATE */,    0x50009401 /* SNAP_CREATE */,
+                0x50009418 /* SUBVOL_CREATE_V2 */,           0x50009417 /* SNAP_CREATE_V2 */,
                 0x4020bc10 /* BCH_IOCTL_SUBVOLUME_CREATE */,
         };
         struct tally tally = { 0 };
@@ -224,10 +224,13 @@ static void try_node(struct tally *tally, const char *path)
 static int s10_nodes(int argc, char **argv)
 {
         static const char *const paths[] = {
-                "/dev/null",     "/dev/zero",  "/dev/full",    "/dev/random",
-                "/dev/urandom",  "/dev/tty",   "/etc/passwd",  "/etc/hosts",
-                "/proc/uptime",  "/proc/sys/kernel/hostname",  "/etc/ld.so.cache",
-                "/usr/bin/env",  "/etc/nsswitch.conf",         "/etc",
+                "/dev/null",          "/dev/zero",
+                "/dev/full",          "/dev/random",
+                "/dev/urandom",       "/dev/tty",
+                "/etc/passwd",        "/etc/hosts",
+                "/proc/uptime",       "/proc/sys/kernel/hostname",
+                "/etc/ld.so.cache",   "/usr/bin/env",
+                "/etc/nsswitch.conf", "/etc",
         };
         struct tally tally = { 0 };
 
@@ -300,8 +303,9 @@ static int s15_repository(int argc, char **argv)
         expect_failure(&tally, "logs, moved", rename(".git/logs", "moved"));
         expect_failure(&tally, "logs, moved inside", rename(".git/logs", ".git/moved"));
         expect_failure(&tally, "a remote, moved", rename(".git/refs/remotes/origin", "docs/o"));
-        expect_failure(&tally, "exchanged", syscall(SYS_renameat2, AT_FDCWD, "docs/refs", AT_FDCWD,
-                                                    ".git/logs", 2 /* RENAME_EXCHANGE */));
+        expect_failure(&tally, "exchanged",
+                       syscall(SYS_renameat2, AT_FDCWD, "docs/refs", AT_FDCWD, ".git/logs",
+                               2 /* RENAME_EXCHANGE */));
         expect_failure(&tally, "objects in logs", mkdir(".git/logs/objects", 0700));
         expect_failure(&tally, "refs in a remote", mkdir(".git/refs/remotes/origin/refs", 0700));
         return verdict(&tally);
@@ -311,10 +315,10 @@ static int s15_repository(int argc, char **argv)
 static int s15_spellings(int argc, char **argv)
 {
         static const char *const names[] = {
-                ".GIT",      ".git.",           ".git ",           ".git . .",
-                "git~1",     "GIT~2",           ".git::$DATA",     ".git::$INDEX_ALLOCATION",
-                ".git:x",    ".g\u200cit",      ".git\u200d",      "\ufeff.git",
-                ".gi\u202et", ".vscode.",       ".VSCODE::$DATA",  ".en\u200evrc",
+                ".GIT",       ".git.",           ".git ",          ".git . .",
+                "git~1",      "GIT~2",           ".git::$DATA",    ".git::$INDEX_ALLOCATION",
+                ".git:x",     ".g\u200cit",      ".git\u200d",     "\ufeff.git",
+                ".gi\u202et", ".vscode.",        ".VSCODE::$DATA", ".en\u200evrc",
                 "docs/.git.", "docs/.g\u206ait", "docs/Git~1",     ".envrc ",
         };
         struct tally tally = { 0 };

@@ -27,12 +27,15 @@ static void assert_all(const char *name, const char *const *paths, bool expected
 
 static void a_name_and_what_is_above_and_below(void **state)
 {
-        static const char *const are[] = { "/w/.git/hooks", "/w/.git/hooks/x", "/w/.git",    "/w",
-                                           "/w/.GIT/Hooks", "/W/.git",         "/w/git~1/hooks",
-                                           "/w/.git./hooks", "/w/.git/hooks:x", NULL };
-        static const char *const others[] = { "/w/.git/hook", "/w/.gitx",   "/w/.git/hooksx",
-                                              "/w/a/.git",    "/wx/.git",   "/x/.git/hooks",
-                                              "/w/git/hooks", "/w/.git.bak", "/w/.git/x/hooks", NULL };
+        static const char *const are[] = { "/w/.git/hooks",   "/w/.git/hooks/x",
+                                           "/w/.git",         "/w",
+                                           "/w/.GIT/Hooks",   "/W/.git",
+                                           "/w/git~1/hooks",  "/w/.git./hooks",
+                                           "/w/.git/hooks:x", NULL };
+        static const char *const others[] = {
+                "/w/.git/hook",  "/w/.gitx",     "/w/.git/hooksx", "/w/a/.git",       "/wx/.git",
+                "/x/.git/hooks", "/w/git/hooks", "/w/.git.bak",    "/w/.git/x/hooks", NULL
+        };
         static const char *const all[] = { "/w", "/w/x", "/w/x/y", NULL };
 
         (void)state;
@@ -44,12 +47,15 @@ static void a_name_and_what_is_above_and_below(void **state)
 
 static void other_spellings_at_any_depth(void **state)
 {
-        static const char *const are[] = { "/w/.git",      "/w/a/.git",  "/w/a/.Git . ",
-                                           "/w/a/GIT~1",   "/w/b/git~9", "/w/.git::$INDEX_ALLOCATION",
-                                           "/w/.g\u200cit", "/w/.git\ufeff", "/w/\u202e.git", NULL };
-        static const char *const others[] = { "/w/a/.gitignore", "/w/a/git~x", "/w/git",
-                                              "/w/.git/x",       "/w/a/.git~", "/w/.g\u00e9it",
-                                              "/w",              "/",          NULL };
+        static const char *const are[] = { "/w/.git",       "/w/a/.git",
+                                           "/w/a/.Git . ",  "/w/a/GIT~1",
+                                           "/w/b/git~9",    "/w/.git::$INDEX_ALLOCATION",
+                                           "/w/.g\u200cit", "/w/.git\ufeff",
+                                           "/w/\u202e.git", NULL };
+        static const char *const others[] = {
+                "/w/a/.gitignore", "/w/a/git~x", "/w/git", "/w/.git/x", "/w/a/.git~",
+                "/w/.g\u00e9it",   "/w",         "/",      NULL
+        };
 
         (void)state;
         assert_all("**/.git", are, true);

@@ -23,7 +23,7 @@ static void shows(const char *text, const char *expected)
 static void what_is_seen_stays(void **state)
 {
         static const char *const texts[] = {
-                "",       "plain /path-1",      "\u00e9\u00df\u20ac\u4e2d\U0001f600",
+                "",       "plain /path-1",        "\u00e9\u00df\u20ac\u4e2d\U0001f600",
                 "\u0601", "\u2764\ufe0f, \u00a0", "\u2010\u2027\u202f\u2030",
         };
 
@@ -36,7 +36,9 @@ static void what_steers_or_hides_does_not(void **state)
 {
         (void)state;
         shows("\033[2Ja\tb\n\r\177", "?[2Ja?b???");
-        shows("\xc2\x9b" "2J", "??2J");
+        shows("\xc2\x9b"
+              "2J",
+              "??2J");
         shows("a\u202eb\u2066c\u2069", "a???b???c???");
         shows("\u2028\u2029\u200b\u200f\ufeff", "???????????????");
         shows("\U000e0041\U000e01ef", "????????");
@@ -51,7 +53,8 @@ static void what_steers_or_hides_does_not(void **state)
 /* A stream gives the same however it is cut. */
 static void a_stream_may_be_cut_anywhere(void **state)
 {
-        static const char text[] = "a\033b\n\t\u202ec\u200d\u20ac\xc2\x9b\U000e0041\xe9 \xe2\x80.\xff\u0601";
+        static const char text[] =
+                "a\033b\n\t\u202ec\u200d\u20ac\xc2\x9b\U000e0041\xe9 \xe2\x80.\xff\u0601";
         static const char expected[] = "a?b\n\t???c\u200d\u20ac??????\xe9 \xe2\x80.\xff\u0601";
         size_t n = sizeof(text) - 1;
 
