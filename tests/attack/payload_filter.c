@@ -318,7 +318,7 @@ static int s15_spellings(int argc, char **argv)
                 ".GIT",       ".git.",           ".git ",          ".git . .",
                 "git~1",      "GIT~2",           ".git::$DATA",    ".git::$INDEX_ALLOCATION",
                 ".git:x",     ".g\u200cit",      ".git\u200d",     "\ufeff.git",
-                ".gi\u202et", ".vscode.",        ".VSCODE::$DATA", ".en\u200evrc",
+                ".gi\u206ft", ".vscode.",        ".VSCODE::$DATA", ".en\u200evrc",
                 "docs/.git.", "docs/.g\u206ait", "docs/Git~1",     ".envrc ",
         };
         struct tally tally = { 0 };

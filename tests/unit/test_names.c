@@ -51,7 +51,7 @@ static void other_spellings_at_any_depth(void **state)
                                            "/w/a/.Git . ",  "/w/a/GIT~1",
                                            "/w/b/git~9",    "/w/.git::$INDEX_ALLOCATION",
                                            "/w/.g\u200cit", "/w/.git\ufeff",
-                                           "/w/\u202e.git", NULL };
+                                           "/w/\u206e.git", NULL };
         static const char *const others[] = {
                 "/w/a/.gitignore", "/w/a/git~x", "/w/git", "/w/.git/x", "/w/a/.git~",
                 "/w/.g\u00e9it",   "/w",         "/",      NULL
