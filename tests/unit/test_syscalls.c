@@ -3,11 +3,15 @@
 #include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 
 #include <cmocka.h>
 
@@ -78,6 +82,7 @@ static void compare(const struct sock_filter *before, size_t n_before,
         static const uint64_t values[] = { 0,           1,           2,          5,
                                            10,          16,          0x40,       06755,
                                            0x10000,     0x10400,     0x10000000, 0xffffffff,
+                                           3,           1024,        TIOCSETD,   TCGETS,
                                            0x100000000, 0x100000001, UINT64_MAX };
 
         for (size_t i = 0; i < ARRAY_SIZE(arches) * ARRAY_SIZE(bases) * 1024; i++)
@@ -115,6 +120,69 @@ static void compacted_filters_decide_alike(void **state)
                 check(variant, NULL, NULL);
 }
 
+/* Calls that are many in one, by two arguments: in the filter of every kind of box, whatever is in
+ * the half of a register at which the kernel does not look. */
+static void requests_and_sockets_are_listed(void **state)
+{
+        static const struct {
+                int number;
+                uint64_t args[3];
+                bool allowed;
+        } calls[] = {
+                { SYS_fcntl, { 3, F_GETFL }, true },
+                { SYS_fcntl, { 3, F_SETLKW }, true },
+                { SYS_fcntl, { 3, F_SETLEASE }, false },
+                { SYS_fcntl, { 3, F_NOTIFY }, false },
+                { SYS_fcntl, { 3, 1040 }, false },
+                { SYS_ioctl, { 3, TCGETS }, true },
+                { SYS_ioctl, { 3, FIONBIO }, true },
+                { SYS_ioctl, { 3, 0x40049409 /* FICLONE */ }, true },
+                { SYS_ioctl, { 3, TIOCSETD }, false },
+                { SYS_ioctl, { 3, TIOCSTI }, false },
+                { SYS_ioctl, { 3, 0x5000940e }, false },
+                { SYS_ioctl, { 3, 0x8940 }, false },
+                { SYS_socket, { AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0 }, true },
+                { SYS_socket, { AF_INET6, SOCK_DGRAM, IPPROTO_UDP }, true },
+                { SYS_socket, { AF_INET, SOCK_STREAM, 262 }, false },
+                { SYS_socket, { AF_INET, SOCK_DGRAM, IPPROTO_UDPLITE }, false },
+                { SYS_socket, { AF_INET, SOCK_RAW, IPPROTO_ICMP }, false },
+                { SYS_socket, { AF_INET, 10, 0 }, false },
+                { SYS_socket, { AF_NETLINK, SOCK_RAW, 16 }, false },
+                { SYS_socket, { AF_ALG, SOCK_SEQPACKET, 0 }, false },
+        };
+        static const unsigned variants[] = {
+                0,
+                SYSCALLS_SOCKETS,
+                SYSCALLS_SOCKETS | SYSCALLS_GUARDED,
+                SYSCALLS_ZYGOTE,
+                SYSCALLS_CAGED | SYSCALLS_SOCKETS | SYSCALLS_GUARDED | SYSCALLS_ONLINE,
+        };
+        static struct sock_filter filter[BPF_MAXINSNS];
+
+        (void)state;
+        for (size_t v = 0; v < ARRAY_SIZE(variants); v++) {
+                unsigned short n = compile(variants[v], NULL, NULL, filter);
+
+                syscalls_compact(filter, &n);
+                for (size_t i = 0; i < 4 * ARRAY_SIZE(calls); i++) {
+                        uint64_t high = (uint64_t)(i % 4) << 62 | (uint64_t)(i % 4 != 0) << 32;
+                        const uint64_t *args = calls[i / 4].args;
+                        struct seccomp_data data = {
+                                .nr = calls[i / 4].number,
+                                .arch = AUDIT_ARCH_X86_64,
+                                .args = { args[0], args[1] | high, args[2] | high },
+                        };
+                        bool allowed = run(filter, n, &data) == SECCOMP_RET_ALLOW;
+
+                        if (allowed != calls[i / 4].allowed)
+                                fail_msg("variant 0x%x: call %d, 0x%llx 0x%llx is %s", variants[v],
+                                         data.nr, (unsigned long long)data.args[1],
+                                         (unsigned long long)data.args[2],
+                                         allowed ? "allowed" : "refused");
+                }
+        }
+}
+
 static void so_do_those_of_a_policy(void **state)
 {
         char *const allow[] = { (char *)"ptrace", (char *)"socket", NULL };
@@ -145,6 +213,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(compacted_filters_decide_alike),
                 cmocka_unit_test(so_do_those_of_a_policy),
+                cmocka_unit_test(requests_and_sockets_are_listed),
                 cmocka_unit_test(what_is_not_known_is_left_alone),
         };
 
