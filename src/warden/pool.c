@@ -166,6 +166,13 @@ int pool_ask_for_zygote(struct pool *pool)
         return r;
 }
 
+/* Is the host as it was when the plan was made, as far as one may look without waiting? */
+static bool shows_host(const struct pool *pool)
+{
+        return !pool->plan || pool->plan->plan.remote ||
+               plan_facts_hold(pool->plan->plan.facts, pool->plan->plan.n_facts);
+}
+
 /* The host is not as it was when the plan was made: nothing that was made or asked for may be used,
  * neither what is here nor what is on its way. The maker finds out by itself. */
 static void outdate(struct pool *pool)
@@ -270,8 +277,7 @@ void pool_take(struct pool *pool, struct pool_taker *taker)
 
         pool->taken++;
         pool->idle = 0;
-        if (pool->plan && !pool->plan->plan.remote &&
-            !plan_facts_hold(pool->plan->plan.facts, pool->plan->plan.n_facts))
+        if (!shows_host(pool))
                 outdate(pool);
         box = pool_take_fit(pool, taker->fresh);
         if (box) {
@@ -459,11 +465,15 @@ static void hear(struct watch *watch, uint32_t events)
 
 /* ---- Size ---- */
 
-/* Without calls a pool halves at each look, and after a while its maker goes as well. */
+/* Without calls a pool halves at each look, and after a while its maker goes as well. A zygote has
+ * nobody who keeps it from what the host has replaced, or made, since its box was: it is not left
+ * there until the next call. */
 void pool_look(struct timer *timer, uint64_t now)
 {
         struct pool *pool = timer->owner;
 
+        if (pool->zygote && !shows_host(pool))
+                outdate(pool);
         if (pool->taken == 0) {
                 pool->target /= 2;
                 pool_drop_boxes(pool, pool->target);

@@ -319,3 +319,32 @@ def test_s25_a_zygote_that_wants_to_be_replaced_for_ever_is_done_without(load, t
         box.call_sync("ok")
     assert get(box, "ok") == 1
     assert len(os.listdir(log)) <= 8, "zygotes that were started"
+
+
+# ---- What a module may do while nobody calls ----
+
+
+def test_a_zygote_goes_when_the_host_replaces_what_is_protected(load, tmp_path):  # noqa: F811
+    """Nobody looks at what a module does in a workspace: by mounts alone what is protected stays as it is, and the
+    host's own mv takes them away."""
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / ".envrc").write_text("as it was")
+    box = load("import os\ndef pid() -> int:\n    return os.getpid()\n", policy=Policy(workspace=str(work)))
+    until(lambda: get(box, "pid") == 3)
+
+    def zygotes():
+        found = []
+        for name in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{name}/mountinfo", encoding="utf-8") as mounts, open(f"/proc/{name}/cmdline", "rb") as line:
+                    if str(work) in mounts.read() and b"_serve" in line.read():
+                        found.append(int(name))
+            except OSError:
+                pass
+        return found
+
+    assert zygotes()
+    (work / "new").write_text("replaced")
+    (work / "new").rename(work / ".envrc")
+    until(lambda: not zygotes())  # without another call
