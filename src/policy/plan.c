@@ -494,8 +494,8 @@ int plan_compile(cbx_policy *policy, const struct plan_options *options, cbx_err
                       (plan->explain ? SYSCALLS_EXPLAIN : 0U) | (plan->lends ? SYSCALLS_LENT : 0U);
         r = syscalls_compile(policy, plan->calls, error, &plan->filter, &plan->filter_length,
                              &plan->filter_own);
-        /* A zygote makes namespaces, and may mount a /proc of its own there. In that the host's root
-         * changes settings of the kernel by his id alone, without any capability. */
+        /* A zygote makes namespaces, and may mount a /proc of its own there. In that the host's
+         * root changes settings of the kernel by his id alone, without any capability. */
         if (r == 0 && options->zygote && !plan->caged && !plan->host_root)
                 r = syscalls_compile(policy, SYSCALLS_ZYGOTE, error, &plan->zygote_filter,
                                      &plan->zygote_filter_length, &plan->zygote_filter_own);

@@ -127,7 +127,8 @@ struct plan {
         bool privileged; /* made by root: trees are handed in, ids are mapped */
         uid_t host_uid;  /* who the box is on the host */
         gid_t host_gid;
-        bool host_root; /* which is the host's root, to whom the kernel gives more by the id alone */
+        bool host_root; /* which is the host's root, to whom the kernel gives more by the id alone
+                         */
         bool explain;
         bool looks;      /* what was refused is looked for on the host, to tell only what is there */
         bool tty;        /* calls may have a terminal */

@@ -327,8 +327,8 @@ static int add_forking(struct rules *rules)
                 r = rules_add(rules, SCMP_ACT_ALLOW, "clone", 1,
                               &SCMP_A0(SCMP_CMP_MASKED_EQ, NAMESPACE_FLAGS | CLONE_THREAD,
                                        kinds[i]));
-        /* To stop a process for good (box/holder.c), and nothing else that a tracer can do: what the
-         * filter refuses, no call of these lets pass. */
+        /* To stop a process for good (box/holder.c), and nothing else that a tracer can do: what
+         * the filter refuses, no call of these lets pass. */
         if (r == 0)
                 r = rules_add(rules, SCMP_ACT_ALLOW, "ptrace", 2,
                               (struct scmp_arg_cmp[]){ SCMP_A0(SCMP_CMP_EQ, PTRACE_SEIZE),

@@ -12,7 +12,7 @@
 #define FIRST_TARGET 2
 #define STARTING_MAX 8 /* who wait for a box; others wait their turn */
 #define REFILL_AFTER (2 * NSEC_PER_MSEC)
-#define IDLE_MAX 30    /* looks without a call until the maker may go */
+#define IDLE_MAX 30 /* looks without a call until the maker may go */
 
 /* ---- The maker ---- */
 

@@ -117,8 +117,8 @@ struct server {
         cbx_error error; /* why, if nobody asked for it */
 };
 
-/* Serve until there is nothing left to serve. The listener tells of senders (peer.h). Returns 0 or a
- * negative errno with the error. */
+/* Serve until there is nothing left to serve. The listener tells of senders (peer.h). Returns 0 or
+ * a negative errno with the error. */
 int server_run(const struct server_options *options, cbx_error *error);
 
 /* ---- Between the files of the server ---- */
