@@ -92,7 +92,7 @@ static void test_what_is_not(void **state)
 #define TELL(field, value)                                                                         \
         {                                                                                          \
                 struct box_page *page = new_page();                                                \
-                page->field = (typeof(page->field))(value);                                        \
+                page->field = (value);                                                             \
                 if (is_believed(page))                                                             \
                         fail_msg("believed: " #field " = " #value);                                \
                 free(page);                                                                        \
@@ -152,7 +152,8 @@ static void test_a_protected_name_is_one_of_the_plan(void **state)
 
         (void)state;
         memset(deep, 'x', sizeof(deep) - 1);
-        memcpy(deep, "/a/", 3);
+        deep[0] = deep[2] = '/';
+        deep[1] = 'a';
         memcpy(deep + sizeof(deep) - 7, "/hooks", 7);
         page->n_denials = 0;
         page->traces[0].kind = BOX_TRACE_PROTECTED;
