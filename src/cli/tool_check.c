@@ -15,6 +15,7 @@
 struct check {
         struct tool_command *command;
         char directory[PATH_MAX], policies[PATH_MAX + 16];
+        const char *folder; /* as it was spelled, or the directory of the file */
         cbx_policy *policy;
         json_t *names;  /* name → file */
         json_t *report; /* one object for each file */
@@ -95,7 +96,7 @@ static void check_inputs(struct check *check, const struct tool *tool,
         int r;
 
         (void)inputs_mounts_read(&mounts);
-        r = tool_refuse_input(tool, mounts, "the folder of manifests", check->directory, "policy",
+        r = tool_refuse_input(tool, mounts, "the folder of manifests", check->folder, "policy",
                               &error);
         if (r == 0)
                 r = tool_refuse_input(tool, mounts, "the folder of policies", check->policies,
@@ -226,6 +227,7 @@ static int find_places(struct check *check, const char *place, bool *ret_directo
         if (!realpath(place, check->directory) || stat(check->directory, &facts) < 0)
                 return -errno;
         *ret_directory = S_ISDIR(facts.st_mode);
+        check->folder = *ret_directory ? place : check->directory;
         slash = strrchr(check->directory, '/');
         if (!*ret_directory)
                 slash[slash == check->directory] = '\0';

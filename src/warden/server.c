@@ -446,6 +446,8 @@ static int open_server(struct server *server, const struct server_options *optio
         if (r < 0)
                 return r;
         server->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        /* Those who connect from now on are told of by every message: accepted or not yet. */
+        (void)setsockopt(options->listener, SOL_SOCKET, SO_PASSCRED, &(int){ 1 }, sizeof(int));
         server->listener =
                 (struct watch){ .fd = options->listener, .ready = accept_client, .owner = server };
         r = loop_watch(&server->loop, &server->pools.nursery, EPOLLIN);
