@@ -35,8 +35,8 @@ void options_free(struct options *options);
  * them, or a negative errno with the error filled. */
 int options_take(struct options *options, int argc, char **argv, int *index, cbx_error *error);
 
-/* A file of the verb's own that no box may write, nor see where it is a secret; NULL: there is none.
- * "the report", "--report". */
+/* A file of the verb's own that no box may write, nor see where it is a secret; NULL: there is
+ * none. "the report", "--report". */
 void options_guard(struct options *options, const char *what, const char *path, const char *option,
                    bool secret);
 

@@ -330,8 +330,8 @@ int cli_wrap(int argc, char **argv)
         clock_gettime(CLOCK_REALTIME, &report.started_at);
         r = parse(&wrap, argc, argv, &report.error);
         if (r == 0 && wrap.report_file) {
-                wrap.report_fd = outputs_open(wrap.report_file, O_TRUNC, 0666, "--report",
-                                              &report.error);
+                wrap.report_fd =
+                        outputs_open(wrap.report_file, O_TRUNC, 0666, "--report", &report.error);
                 r = MIN(wrap.report_fd, 0);
                 options_guard(&wrap.options, "the report", wrap.report_file, "--report", false);
         }

@@ -58,8 +58,9 @@ static int refuse_input(const struct inputs_item *item, const char *canonical,
 {
         error_set(error, -EPERM, where, "%s %.160s lies where %s may write (%s): %s", item->what,
                   canonical, item->whose, rule->where, item->harm);
-        error_hint(error, "keep it where no box may write, or have it held: --hold %.100s, or in the "
-                          "policy \"files\": {\"hold\": [\"%.100s\"]}",
+        error_hint(error,
+                   "keep it where no box may write, or have it held: --hold %.100s, or in the "
+                   "policy \"files\": {\"hold\": [\"%.100s\"]}",
                    canonical, canonical);
         return -EPERM;
 }

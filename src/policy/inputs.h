@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Own inputs: what tells callbox what to do (policies, specs, manifests, the files they name, tokens,
- * logs, callbox itself) must not be writable by any box that it makes. Here is asked whether one is,
- * by canonical path and by where that lies in its file system, whatever it is spelled like and
- * wherever else it is mounted. It is then refused, or held: see files.hold of a policy.
+ * Own inputs: what tells callbox what to do (policies, specs, manifests, the files they name,
+ * tokens, logs, callbox itself) must not be writable by any box that it makes. Here is asked
+ * whether one is, by canonical path and by where that lies in its file system, whatever it is
+ * spelled like and wherever else it is mounted. It is then refused, or held: see files.hold of a
+ * policy.
  */
 #ifndef POLICY_INPUTS_H
 #define POLICY_INPUTS_H
@@ -36,8 +37,9 @@ struct inputs_item {
 int inputs_refuse(const cbx_policy *policy, const struct inputs_mounts *mounts,
                   const struct inputs_item *item, const char *where, cbx_error *error);
 
-/* Hold it where a box of this policy may write it: the policy is replaced by one that does. A link on
- * the way that a box may change is refused. Files below /dev and /proc are streams, and left alone.
+/* Hold it where a box of this policy may write it: the policy is replaced by one that does. A link
+ * on the way that a box may change is refused. Files below /dev and /proc are streams, and left
+ * alone.
  */
 int inputs_hold(cbx_policy **policy, const char *what, const char *path, const char *where,
                 cbx_error *error);

@@ -24,8 +24,8 @@ bool outputs_is_stream(const char *path)
 static int refuse_link(const char *path, const char *where, cbx_error *error)
 {
         char here[PATH_MAX];
-        _cleanup_free_ char *leads = getcwd(here, sizeof(here)) ? policy_canonical(here, path)
-                                                                : NULL;
+        _cleanup_free_ char *leads =
+                getcwd(here, sizeof(here)) ? policy_canonical(here, path) : NULL;
 
         error_set(error, -ELOOP, where,
                   "%.200s has a symbolic link in it, which is not followed: a program in a box may "

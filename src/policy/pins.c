@@ -313,8 +313,7 @@ static int copy_pin(const struct policy_pin *from, struct policy_pin *ret)
                 if (list_add(&pin.links, *link) < 0)
                         break;
         if (!pin.asked || !pin.path ||
-            (from->links &&
-             (!pin.links || list_length(pin.links) != list_length(from->links)))) {
+            (from->links && (!pin.links || list_length(pin.links) != list_length(from->links)))) {
                 policy_pin_clear(&pin);
                 return -ENOMEM;
         }

@@ -130,8 +130,8 @@ struct plan {
         bool host_root; /* which is the host's root, to whom the kernel gives more by the id alone
                          */
         bool explain;
-        bool looks;      /* what was refused is looked for on the host, to tell only what is there */
-        bool tty;        /* calls may have a terminal */
+        bool looks; /* what was refused is looked for on the host, to tell only what is there */
+        bool tty;   /* calls may have a terminal */
         char *directory; /* where relative paths start, absolute */
         struct plan_step *steps;
         size_t n_steps;

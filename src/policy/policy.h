@@ -103,15 +103,15 @@ struct cbx_policy {
         struct policy_path *paths;
         size_t n_paths;
         char **protect; /* names protected in the workspace; NULL-terminated */
-        char **hold;    /* host paths that stay as they are in every writable tree; NULL-terminated */
+        char **hold; /* host paths that stay as they are in every writable tree; NULL-terminated */
         enum policy_network network;
         struct policy_variable *variables;
         size_t n_variables;
         struct policy_limits limits;
         char **syscalls_allow, **syscalls_deny; /* NULL-terminated */
         enum policy_refusal refusal;
-        unsigned require; /* guarantees that must hold, as bits */
-        bool best_effort; /* what is not in `require` may be missing, and is then reported */
+        unsigned require;     /* guarantees that must hold, as bits */
+        bool best_effort;     /* what is not in `require` may be missing, and is then reported */
         pthread_mutex_t lock; /* of what follows, which is no part of what the policy says */
         struct policy_pins pins;
 };

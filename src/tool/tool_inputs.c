@@ -110,9 +110,9 @@ int tool_read_input(const char *path, size_t most, char **ret_text, size_t *ret_
         r = place ? fd_read(fd, most, &text, ret_length) : -ENOMEM;
         if (r == 0 && fstat(fd, &after) < 0)
                 r = -errno;
-        if (r == 0 && (before.st_size != after.st_size ||
-                       before.st_mtim.tv_sec != after.st_mtim.tv_sec ||
-                       before.st_mtim.tv_nsec != after.st_mtim.tv_nsec))
+        if (r == 0 &&
+            (before.st_size != after.st_size || before.st_mtim.tv_sec != after.st_mtim.tv_sec ||
+             before.st_mtim.tv_nsec != after.st_mtim.tv_nsec))
                 r = -EAGAIN;
         if (r < 0)
                 return r;

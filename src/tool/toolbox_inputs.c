@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What no tool of a toolbox may write: the folders that it follows, where a file that comes to be is
- * a tool with a policy of its own, and the files that its tools are made of. Each new tool is asked
- * about all that is there, and each new folder all that may write.
+ * What no tool of a toolbox may write: the folders that it follows, where a file that comes to be
+ * is a tool with a policy of its own, and the files that its tools are made of. Each new tool is
+ * asked about all that is there, and each new folder all that may write.
  */
 #include <string.h>
 
