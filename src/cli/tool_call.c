@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* callbox tool list and call: a toolbox of one directory. */
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/tool.h"
 #include "policy/json_read.h"
+#include "tool/toolbox.h"
 
 #define ARGUMENTS_MAX (16 * MIB)
 
@@ -82,6 +84,21 @@ static void print_broken(cbx_toolbox *toolbox, const char *directory)
                                 directory, event.file);
 }
 
+/* The folder is read once, for one call: where that could write it, it is held. */
+static int hold_folders(const struct tool_command *command, cbx_toolbox *toolbox, cbx_error *error)
+{
+        char policies[PATH_MAX];
+        int r = toolbox_hold(toolbox, command->tools, false);
+
+        if (r == 0 && !command->policies &&
+            snprintf(policies, sizeof(policies), "%s/policies", command->tools) <
+                    (int)sizeof(policies))
+                r = toolbox_hold(toolbox, policies, false);
+        if (r == 0 && command->policies)
+                r = toolbox_hold(toolbox, command->policies, false);
+        return r < 0 ? error_oom(error) : 0;
+}
+
 static int open_tools(struct tool_command *command, struct box_of_tools *tools, cbx_error *error)
 {
         cbx_warden_options warden = CBX_WARDEN_OPTIONS_INIT;
@@ -91,6 +108,10 @@ static int open_tools(struct tool_command *command, struct box_of_tools *tools, 
 
         if (!command->tools)
                 return error_set(error, -EINVAL, "--tools", "is missing: the folder of manifests");
+        options_guard(&command->options, "the folder of manifests", command->tools, "--tools",
+                      false);
+        options_guard(&command->options, "the folder of policies", command->policies, "--policies",
+                      false);
         r = split_options(command, &tools->limits, &policy, error);
         if (r < 0)
                 return r;
@@ -105,6 +126,8 @@ static int open_tools(struct tool_command *command, struct box_of_tools *tools, 
                 r = cbx_toolbox_open(tools->warden, &options, &tools->toolbox, error);
         if (r == 0)
                 r = cli_guard_tools(&command->options, tools->toolbox, error);
+        if (r == 0)
+                r = hold_folders(command, tools->toolbox, error);
         if (r == 0)
                 r = cbx_toolbox_load(tools->toolbox, command->tools, error);
         if (r == 0)
