@@ -196,6 +196,25 @@ static bool on_host(const struct plan *plan, const char *path)
                fstatat(AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) == 0;
 }
 
+/* A program that was looked for along the PATH of the box. */
+static bool is_search(const struct plan *plan, const char *path)
+{
+        const char *slash = strrchr(path, '/'), *at = NULL;
+        size_t length = slash ? (size_t)(slash - path) : 0;
+
+        for (char **variable = plan->environment; variable && *variable; variable++)
+                if (strncmp(*variable, "PATH=", 5) == 0)
+                        at = *variable + 5;
+        while (at && *at) {
+                size_t n = strcspn(at, ":");
+
+                if (n == length && n > 0 && strncmp(at, path, n) == 0)
+                        return true;
+                at += n + (at[n] == ':');
+        }
+        return false;
+}
+
 /* What programs look for wherever they run, and seldom find: where the host is not asked, told to
  * nobody. */
 static bool is_routine(const struct plan *plan, const struct box_trace *trace)
@@ -203,12 +222,14 @@ static bool is_routine(const struct plan *plan, const struct box_trace *trace)
         static const char *const files[] = { "/etc/ld.so.preload", "/etc/selinux/config",
                                              "/etc/gitconfig" };
 
-        if (plan->looks || trace->kind != BOX_TRACE_FILE || trace->error != ENOENT)
+        if (plan->looks || (trace->kind != BOX_TRACE_FILE && trace->kind != BOX_TRACE_LOST) ||
+            trace->error != ENOENT)
                 return false;
         for (size_t i = 0; i < ARRAY_SIZE(files); i++)
                 if (strcmp(trace->text, files[i]) == 0)
                         return true;
-        return strncmp(trace->text, PLAN_HOME "/.", strlen(PLAN_HOME "/.")) == 0;
+        return is_search(plan, trace->text) ||
+               strncmp(trace->text, PLAN_HOME "/.", strlen(PLAN_HOME "/.")) == 0;
 }
 
 /* The directory of a path, or the host of an address: with what stands before the name or port. */

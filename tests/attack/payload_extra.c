@@ -397,8 +397,8 @@ static int x20_report_link(int argc, char **argv)
                 return untried("two paths are needed");
         unlink(argv[0]);
         if (symlink(argv[1], argv[0]) < 0)
-                return untried("symlink %s", errno_name(errno));
-        return held("the link is laid");
+                return held("symlink %s", errno_name(errno));
+        return broken("the link is laid");
 }
 
 /* old name, new name, the secret by its new name: a rename around a hidden place */

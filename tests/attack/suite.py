@@ -2570,7 +2570,7 @@ def x19_many(box):
     return None
 
 
-@attempt("X20", "the report's file becomes a link", no_control="no fence: it is opened before the run")
+@attempt("X20", "the report's file becomes a link", no_control="held by callbox; test_inputs.py has the controls of what is held")
 def x20(box):
     work = box.directory("w", 0o777)
     victim = box.file("victim", mode=0o644)
