@@ -170,7 +170,7 @@ static bool brings_names(const struct child *child, const struct guard_path *fro
 /* Where a name is taken the kernel says so; where it may not be made, we do. */
 static int check_target(struct child *child, const struct guard_path *to)
 {
-        int r = guard_check_old(child, to);
+        int r = guard_check_old(child, to, true);
 
         if (r < 0 && r != -ENOENT)
                 return r;
@@ -194,7 +194,7 @@ static void serve_move(struct child *child, const struct seccomp_notif *call, en
         if (r == 0)
                 r = check_target(child, &to);
         if (r == 0 && move == MOVE_RENAME)
-                r = guard_check_old(child, &from);
+                r = guard_check_old(child, &from, true);
         if (r == 0 && move == MOVE_RENAME && (flags & RENAME_EXCHANGE))
                 r = check_target(child, &from);
         if (r == 0 && move == MOVE_RENAME && plan_forbids_name(child->plan, from.text) &&

@@ -105,9 +105,10 @@ bool guard_needs_way(const struct child *child, const char *text);
 /* May init change something here for a program that Landlock would not let? */
 bool guard_is_writable(const struct child *child, const char *text);
 
-/* May a name be made here; and may one be moved or removed? 0, or the answer. */
+/* May a name be made here; and may one be moved or removed, which may be a directory's? 0, or the
+ * answer. */
 int guard_check_new(struct child *child, const struct guard_path *path);
-int guard_check_old(struct child *child, const struct guard_path *path);
+int guard_check_old(struct child *child, const struct guard_path *path, bool directory);
 int guard_refuse(struct child *child, int fd, const char *text);
 int guard_refuse_hidden(struct child *child, const char *text);
 

@@ -298,7 +298,7 @@ static void serve_remove(struct child *child, const struct seccomp_notif *call, 
         if (!guard_is_alive(child, call))
                 return;
         if (r == 0)
-                r = guard_check_old(child, &path);
+                r = guard_check_old(child, &path, flags & AT_REMOVEDIR);
         if (r == 0)
                 r = unlinkat(path.parent, path.given, flags) < 0 ? -errno : 0;
         if (r == -EACCES && child->plan->explain && path.parent >= 0 &&

@@ -177,11 +177,11 @@ int guard_check_new(struct child *child, const struct guard_path *path)
 
 /* The same for what is moved away, removed, or has to give way. A directory above something that is
  * kept is known by itself as well. */
-int guard_check_old(struct child *child, const struct guard_path *path)
+int guard_check_old(struct child *child, const struct guard_path *path, bool directory)
 {
-        struct statx st;
+        struct statx st = { 0 };
         enum plan_keeping found = guard_keeping(child, path->parent, path->text);
-        int r = guard_look(path->parent, path->name, &st);
+        int r = found != PLAN_FREE || directory ? guard_look(path->parent, path->name, &st) : 0;
 
         if (r < 0)
                 return found == PLAN_FREE ? 0 : r;

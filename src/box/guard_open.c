@@ -275,6 +275,8 @@ static int try_name(struct child *child, const struct seccomp_notif *call,
         }
         if (opening->create && (opening->flags & O_EXCL))
                 return -EEXIST;
+        if (strcmp(path->name, ".") == 0 || strcmp(path->name, "..") == 0)
+                return opening->create ? -EISDIR : open_known(child, call, opening, held);
         r = guard_look(held, "", &st);
         if (r < 0)
                 return r;

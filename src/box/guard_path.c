@@ -285,7 +285,8 @@ int guard_resolve_from(struct child *child, const struct seccomp_notif *call, in
                 text_copy(ret->given + strlen(ret->given), 2, "/");
         if (slash)
                 slash[slash == room ? 1 : 0] = '\0';
-        ret->parent = (int)syscall(SYS_openat2, base, slash ? room : ".", &how, sizeof(how));
+        ret->parent = slash ? (int)syscall(SYS_openat2, base, room, &how, sizeof(how))
+                            : fcntl(base, F_DUPFD_CLOEXEC, 3);
         if (ret->parent < 0)
                 return -errno;
         r = guard_text_of(ret->parent, ret->text, sizeof(ret->text));

@@ -280,8 +280,8 @@ int plan_add_guard(struct plan *plan, const char *place, const char *name);
  * above it that it may write, whether there is something now or not. The path is absolute and may
  * have links in it. One that no writable tree shows costs nothing (plan_hold.c). */
 int plan_hold(struct plan *plan, const char *path, const char *where, cbx_error *error);
-/* The same for a protected name of the workspace, which has a guard already. */
-int plan_hold_name(struct plan *plan, const char *path, const char *where);
+/* The same for a name in a directory whose path has no links. */
+int plan_hold_name(struct plan *plan, const char *directory, const char *name, const char *where);
 /* What of it can be had without namespaces (plan_cage.c). */
 int plan_cage(struct plan *plan, cbx_error *error);
 /* The environment block (plan_environment.c). */

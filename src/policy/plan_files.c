@@ -207,15 +207,12 @@ static int add_protection(struct plan *plan, size_t index, cbx_error *error)
 {
         _cleanup_free_ char *workspace = strdup(plan->steps[index].source);
         const char *where = plan->steps[index].where;
-        char path[2 * PATH_MAX];
 
         if (!workspace || guard_names(plan, workspace) < 0)
                 return error_oom(error);
         for (char **name = plan->policy->protect; name && *name; name++) {
-                int r;
+                int r = policy_anywhere(*name) ? 0 : plan_hold_name(plan, workspace, *name, where);
 
-                snprintf(path, sizeof(path), "%s/%s", workspace, *name);
-                r = policy_anywhere(*name) ? 0 : plan_hold_name(plan, path, where);
                 if (r < 0)
                         return error_set(error, r, "files.protect", "cannot protect %s in %s: %s",
                                          *name, workspace, strerror(-r));

@@ -100,6 +100,13 @@ static int go_on(struct way *way, char place[PATH_MAX])
         length = readlink(place, link, sizeof(link) - 1);
         if (length < 0 && errno == ENOTDIR)
                 return -ENOTDIR;
+        if (length < 0 && errno == ENOENT && !strstr(rest, "..")) { /* there is nothing yet */
+                if (snprintf(joined, sizeof(joined), "%s/%s", way->at, rest) >= PATH_MAX)
+                        return -ENAMETOOLONG;
+                strcpy(way->at, joined);
+                way->left[0] = '\0';
+                return 0;
+        }
         if (length <= 0) {
                 strcpy(way->at, place);
                 memmove(way->left, rest + n, strlen(rest + n) + 1);
@@ -114,15 +121,18 @@ static int go_on(struct way *way, char place[PATH_MAX])
         return ++way->links > LINKS_MAX ? -ELOOP : 1;
 }
 
-int plan_hold_name(struct plan *plan, const char *path, const char *where)
+int plan_hold_name(struct plan *plan, const char *directory, const char *name, const char *where)
 {
-        struct way way = { .at = "" };
-        char place[PATH_MAX];
-        int r = plan_note(plan, path);
+        struct way way;
+        char place[PATH_MAX], path[2 * PATH_MAX];
+        int r;
 
-        if (strlen(path) >= sizeof(way.left))
+        if (snprintf(path, sizeof(path), "%s/%s", directory, name) >= PATH_MAX)
                 return -ENAMETOOLONG;
-        strcpy(way.left, path);
+        r = plan_note(plan, path);
+        strcpy(way.at, directory);
+        strcpy(way.left, name);
+        way.links = 0;
         while (r >= 0 && way.left[strspn(way.left, "/")]) {
                 r = go_on(&way, place);
                 if (r == 1)
@@ -135,7 +145,7 @@ int plan_hold_name(struct plan *plan, const char *path, const char *where)
 
 int plan_hold(struct plan *plan, const char *path, const char *where, cbx_error *error)
 {
-        int r = plan_hold_name(plan, path, where);
+        int r = plan_hold_name(plan, "", path, where);
 
         return r < 0 ? error_set(error, r, where, "cannot hold %s: %s", path, strerror(-r)) : 0;
 }

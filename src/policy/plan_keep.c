@@ -40,11 +40,13 @@ bool plan_is_guarded(const struct plan_guard *guard, const char *path)
 static enum plan_keeping keeps(const struct plan_guard *guard, const struct plan_step *step,
                                const char *path)
 {
-        size_t length = strlen(guard->path), n = strlen(path);
-        bool deeper = step && strlen(step->target) > length && step->kind != PLAN_HIDE;
+        size_t length, n = strlen(path);
+        bool deeper;
 
         if (plan_guards_anywhere(guard) || !plan_is_guarded(guard, path))
                 return PLAN_FREE;
+        length = strlen(guard->path);
+        deeper = step && strlen(step->target) > length && step->kind != PLAN_HIDE;
         if (n < length)
                 return PLAN_ABOVE;
         if (deeper && n > strlen(step->target) && (step->writable || step->kind == PLAN_TMPFS))
@@ -204,10 +206,10 @@ static int mark_end(struct plan *plan, int fd, const struct statx *st, enum plan
 static int mark_way(struct plan *plan, const struct plan_step *tree, const char *rest,
                     enum plan_keeping keeping, unsigned *left)
 {
-        _cleanup_fd_ int at = fcntl(tree->fd, F_DUPFD_CLOEXEC, 3);
+        _cleanup_fd_ int own = -1;
         char name[NAME_MAX + 1];
         struct statx st;
-        int r = at < 0 ? -errno : look(at, "", &st);
+        int at = tree->fd, r = look(at, "", &st);
 
         while (r == 0 && *(rest += strspn(rest, "/"))) {
                 size_t n = strcspn(rest, "/");
@@ -226,8 +228,8 @@ static int mark_way(struct plan *plan, const struct plan_step *tree, const char 
                 if (last)
                         return mark_end(plan, next, &st, keeping, left);
                 r = add_mark(plan, plan_node_of(&st), NULL, PLAN_ABOVE);
-                base_close(at);
-                at = TAKE_FD(next);
+                base_close(own);
+                at = own = TAKE_FD(next);
         }
         return r;
 }
