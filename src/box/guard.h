@@ -5,10 +5,10 @@
  * A protected name must not come into being, even where there is nothing yet that a mount could
  * cover; and a mount on a name goes when the host replaces the name. So in a box that may write
  * around something that is to stay as it is, every call that makes, changes or takes away a file
- * arrives here, and init makes it on the program's behalf: it copies the path, resolves the directory
- * once, looks at the real place, and then acts on that very directory. Where something is hidden
- * from the box, it opens files for reading as well. A socket of the host that a shown tree happens to
- * hold must not be talked to, so connections are made here too.
+ * arrives here, and init makes it on the program's behalf: it copies the path, resolves the
+ * directory once, looks at the real place, and then acts on that very directory. Where something is
+ * hidden from the box, it opens files for reading as well. A socket of the host that a shown tree
+ * happens to hold must not be talked to, so connections are made here too.
  *
  * What the program does to its own memory meanwhile changes nothing, and no call of these kinds is
  * ever told to continue. Init is the box's own user in the box's own namespaces, without
@@ -96,7 +96,8 @@ int guard_look(int fd, const char *name, struct statx *ret);
 
 /* What holds for a place: by its directory, which is open, and its text. */
 enum plan_keeping guard_keeping(const struct child *child, int directory, const char *text);
-/* ... for something by who it is, and for something that is open, of which only the text is known. */
+/* ... for something by who it is, and for something that is open, of which only the text is known.
+ */
 enum plan_keeping guard_keeping_node(const struct child *child, const struct statx *st);
 enum plan_keeping guard_keeping_of(const struct child *child, const char *text,
                                    const struct statx *st);

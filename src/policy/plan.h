@@ -141,10 +141,10 @@ struct plan {
         size_t n_guards;
         struct plan_mark *marks;
         size_t n_marks;
-        bool guarded; /* something is kept in a tree that may be written */
+        bool guarded;  /* something is kept in a tree that may be written */
         bool sets_ids; /* the policy allows set-user-id and set-group-id bits to be set */
-        bool hides;   /* something is hidden in a tree of the host, and mounts alone hide it */
-        bool remote; /* it shows a file system that may not answer: looking takes its time */
+        bool hides;    /* something is hidden in a tree of the host, and mounts alone hide it */
+        bool remote;   /* it shows a file system that may not answer: looking takes its time */
         struct plan_fact *facts;
         size_t n_facts;
         short *denied; /* calls that the policy denies by name, by number */
@@ -263,8 +263,8 @@ int plan_add_fact(struct plan *plan, const char *directory, const char *path,
                   const struct plan_step *found);
 /* Look at an absolute path, and note what is there. */
 int plan_note(struct plan *plan, const char *path);
-/* What stays as it is (plan_keep.c): by a path in the box; by who a directory is, and a name in it, or
- * who something is itself, without a name. The greater of both holds. */
+/* What stays as it is (plan_keep.c): by a path in the box; by who a directory is, and a name in it,
+ * or who something is itself, without a name. The greater of both holds. */
 enum plan_keeping plan_keeps(const struct plan *plan, const char *path);
 enum plan_keeping plan_keeps_node(const struct plan *plan, const struct plan_node *node,
                                   const char *name);

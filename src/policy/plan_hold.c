@@ -37,7 +37,8 @@ static bool is_read_only(const struct plan *plan, const char *target)
         return false;
 }
 
-/* Mount what is there read-only. A tree that is writable as a whole is the guard's alone to keep. */
+/* Mount what is there read-only. A tree that is writable as a whole is the guard's alone to keep.
+ */
 static int mount_read_only(struct plan *plan, const char *path, const char *target,
                            const char *where)
 {

@@ -156,8 +156,8 @@ static int mark_linked(struct plan *plan, int directory, enum plan_keeping keepi
                 if (S_ISREG(st.stx_mode) && st.stx_nlink > 1)
                         r = add_mark(plan, plan_node_of(&st), NULL, keeping);
                 if (S_ISDIR(st.stx_mode) && depth < SEARCH_DEPTH) {
-                        _cleanup_fd_ int inner = openat(directory, entry->d_name,
-                                                        O_PATH | O_NOFOLLOW | O_CLOEXEC);
+                        _cleanup_fd_ int inner =
+                                openat(directory, entry->d_name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 
                         if (inner >= 0)
                                 r = mark_linked(plan, inner, keeping, depth + 1, left);

@@ -23,7 +23,7 @@ enum syscalls_variant {
         SYSCALLS_ONLINE = 1 << 6,  /* ... but sockets of its network may be made */
         SYSCALLS_SIGNALS = 1 << 7, /* ... and signals go to init, as Landlock does not keep them */
         SYSCALLS_UNNAMED =
-                1 << 8, /* ... and local sockets come in pairs: no connecting, for init */
+                1 << 8,           /* ... and local sockets come in pairs: no connecting, for init */
         SYSCALLS_HIDING = 1 << 9, /* opening goes to init, whatever for */
 };
 

@@ -121,8 +121,8 @@ bool rules_watched(const struct rules *rules, const char *name)
                !(sets_mode(name) && rules_opened(rules, name));
 }
 
-/* Is it allowed elsewhere, but not or with conditions without namespaces? Where init makes calls for
- * the program it has to look into it. */
+/* Is it allowed elsewhere, but not or with conditions without namespaces? Where init makes calls
+ * for the program it has to look into it. */
 static bool closed_in_cage(const struct rules *rules, const char *name)
 {
         if ((rules->variant & (SYSCALLS_GUARDED | SYSCALLS_HIDING)) && strcmp(name, "prctl") == 0)

@@ -210,8 +210,7 @@ static void read_file(struct tally *tally, const char *path)
                 look_for(tally, "open by a link", open(scratch("look"), O_RDONLY));
         unlink(scratch("look"));
         if (chdir(parent) == 0)
-                look_for(tally, "open from its directory",
-                         open(strrchr(path, '/') + 1, O_RDONLY));
+                look_for(tally, "open from its directory", open(strrchr(path, '/') + 1, O_RDONLY));
         look_for(tally, "openat2", (int)syscall(437, AT_FDCWD, path, (uint64_t[]){ 0, 0, 0 }, 24));
         close(bare);
         close(directory);
@@ -281,6 +280,6 @@ static int s4_parents(int argc, char **argv)
 }
 
 const struct attack attacks_keep[] = {
-        { "S3-change", s3_change },   { "S3-contents", s3_contents }, { "S3-race", s3_race },
-        { "S3-read", s3_read },       { "S4-parents", s4_parents },   { NULL, NULL },
+        { "S3-change", s3_change }, { "S3-contents", s3_contents }, { "S3-race", s3_race },
+        { "S3-read", s3_read },     { "S4-parents", s4_parents },   { NULL, NULL },
 };
