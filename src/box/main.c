@@ -80,12 +80,18 @@ static int take_terminal(struct child *child, int *fds)
 
 /* Text, as far as its first line tells: what the kernel does not execute may also be a program for
  * another machine. */
-static bool is_text(const char *path)
+static bool is_text(const struct child *child, const char *path)
 {
-        _cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+        _cleanup_fd_ int fd = -1;
         char start[256];
-        ssize_t n = fd < 0 ? -1 : read(fd, start, sizeof(start));
+        ssize_t n;
 
+        /* Where init opens files for the program it has to read the path here. Nobody else is in
+         * the box yet. */
+        if (child->plan->hides && prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
+                return false;
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        n = fd < 0 ? -1 : read(fd, start, sizeof(start));
         for (ssize_t i = 0; i < n && start[i] != '\n'; i++)
                 if (start[i] == '\0' || start[i] == '\177')
                         return false;
@@ -101,7 +107,7 @@ static int execute_file(struct child *child, const char *path)
         syscall(SYS_execve, path, argv, environment);
         if (errno != ENOEXEC)
                 return errno;
-        if (!is_text(path))
+        if (!is_text(child, path))
                 return ENOEXEC;
         argv[-1] = (char *)"/bin/sh"; /* there is room for it (box.c) */
         argv[0] = (char *)path;
