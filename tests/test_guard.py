@@ -76,6 +76,37 @@ tell("a read-only tree", os.open, "/usr/file", W | C)
 tell("bind", socket.socket(socket.AF_UNIX).bind, "socket")
 tell("bind again", socket.socket(socket.AF_UNIX).bind, "socket")
 tell("bind in nothing", socket.socket(socket.AF_UNIX).bind, "none/socket")
+a = os.open("a", os.O_RDWR)
+for name in ("a", "d", "d/f", "link", "none", "none/x", "a/x", "d/..", ".", "/proc/self/status", "/dev/null", "/usr/bin/env", "/etc/passwd", f"/proc/self/fd/{a}"):
+    for flags in (os.O_RDONLY, W, os.O_RDWR | os.O_APPEND, os.O_TRUNC, os.O_DIRECTORY, os.O_NOFOLLOW, os.O_PATH, os.O_TMPFILE | W):
+        tell(f"open {name if '/fd/' not in name else 'again'} {flags:#x}", os.open, name, flags)
+for name in ("a", "d", "link", "none", "/usr/bin/env", f"/proc/self/fd/{a}"):
+    which = name if "/fd/" not in name else "by descriptor"
+    tell(f"chmod {which}", os.chmod, name, 0o700)
+    tell(f"chown {which}", os.chown, name, -1, -1)
+    tell(f"utime {which}", os.utime, name, (1, 1))
+    tell(f"utime now {which}", os.utime, name)
+    tell(f"truncate {which}", os.truncate, name, 3)
+    tell(f"setxattr {which}", os.setxattr, name, "user.x", b"y")
+    tell(f"removexattr {which}", os.removexattr, name, "user.x")
+tell("lutime", os.utime, "link", (1, 1), follow_symlinks=False)
+tell("fchmod", os.fchmod, a, 0o640)
+tell("futime", os.utime, a, (2, 2))
+tell("fsetxattr", os.setxattr, a, "user.x", b"y" * 1000)
+tell("ftruncate", os.ftruncate, a, 7)
+print(os.stat("a").st_size, oct(os.stat("a").st_mode), os.stat("a").st_atime)
+memory = os.memfd_create("m")
+tell("fchmod of memory", os.fchmod, memory, 0o600)
+tell("unlink", os.unlink, "a")
+tell("fchmod of what is gone", os.fchmod, a, 0o600)
+tell("unlink again", os.unlink, "a")
+tell("unlink a directory", os.unlink, "d")
+tell("unlink with a slash", os.unlink, "harder/")
+tell("rmdir that is not empty", os.rmdir, "d")
+tell("rmdir of a file", os.rmdir, "harder")
+tell("unlink in a directory", os.unlink, "f", dir_fd=os.open("d", os.O_RDONLY))
+tell("rmdir", os.rmdir, "d")
+tell("rmdir dot", os.rmdir, ".")
 """
 
 
@@ -88,16 +119,37 @@ for name, user_ in PEOPLE:
     @harness.case(f"calls that init makes end as the kernel's own, as {name}")
     def differential(user=user_):
         lines = []
-        for option in ("--write", "--workspace"):
+        for option in ("--write", "--workspace", "--hide"):
             directory = SCRATCH.directory(user=user)
-            result = run("-q", "--cwd", str(directory), option, str(directory), "--",
+            (directory / ".env").write_text("hidden")
+            harness.Scratch.own(directory / ".env", user)
+            options = ["--workspace", str(directory), "--hide", str(directory / ".env")] if option == "--hide" else [option, str(directory)]
+            result = run("-q", "--cwd", str(directory), *options, "--",
                          "/usr/bin/python3", "-c", DIFFERENTIAL, user=user)
             equal(result.code, 0, result.brief())
             lines.append(result.out.decode().splitlines())
-        check(len(lines[0]) > 40, f"only {len(lines[0])} lines")
-        for plain, guarded in zip(*lines):
+        check(len(lines[0]) > 200, f"only {len(lines[0])} lines")
+        for plain, guarded, hiding in zip(*lines):
             equal(guarded, plain, "by init")
-        equal(len(lines[1]), len(lines[0]), "lines")
+            equal(hiding, plain, "by init, with something hidden")
+        equal([len(l) for l in lines], [len(lines[0])] * 3, "lines")
+
+    @harness.case(f"what the host saves beside a hidden file can be read, and a script needs no #!, as {name}")
+    def saved_beside(user=user_):
+        directory = SCRATCH.directory(user=user)
+        for file, text in ((".env", "hidden"), ("notes", "old"), ("script", "read x; cat notes; cat .env")):
+            (directory / file).write_text(text + "\n")
+            (directory / file).chmod(0o755)
+            harness.Scratch.own(directory / file, user)
+        command = [CALLBOX, "run", "-q", "--cwd", str(directory), "--read", str(directory), "--hide", str(directory / ".env"), "--", "./script"]
+        command = harness.as_user(command) if user else command
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            time.sleep(0.3)
+            for file in ("notes", ".env"):
+                (directory / "new").write_text("saved\n")
+                os.rename(directory / "new", directory / file)
+            out, error = process.communicate(b"go\n", timeout=20)
+        equal(out, b"saved\n", f"{error}")
 
     @harness.case(f"ordinary bash works in a workspace, as {name}")
     def bash(user=user_):

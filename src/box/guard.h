@@ -104,7 +104,7 @@ enum plan_keeping guard_keeping_of(const struct child *child, const char *text,
 /* Does it take its directory to tell? */
 bool guard_needs_way(const struct child *child, const char *text);
 /* May init change something here for a program that Landlock would not let? */
-bool guard_is_writable(const struct child *child, const char *text);
+bool guard_is_writable(const struct child *child, int fd, const char *text);
 
 /* May a name be made here; and may one be moved or removed, which may be a directory's? 0, or the
  * answer. */

@@ -124,7 +124,7 @@ static int check(struct child *child, int fd, const char *text)
         }
         if (guard_keeping_of(child, text, &st) >= PLAN_KEPT)
                 return guard_refuse(child, fd, text);
-        return guard_is_writable(child, text) ? 0 : -EROFS;
+        return guard_is_writable(child, fd, text) ? 0 : -EROFS;
 }
 
 static int change(struct child *child, const struct seccomp_notif *call, int fd,

@@ -127,12 +127,17 @@ enum plan_keeping guard_keeping_of(const struct child *child, const char *text,
         return MAX(found, guard_keeping(child, directory, text));
 }
 
-/* As the kernel would have said, where a mount keeps it. */
-int guard_refuse(struct child *child, int fd, const char *text)
+static bool is_read_only(int fd)
 {
         struct statvfs fs;
 
-        if (fd >= 0 && fstatvfs(fd, &fs) == 0 && (fs.f_flag & ST_RDONLY))
+        return fd >= 0 && fstatvfs(fd, &fs) == 0 && (fs.f_flag & ST_RDONLY);
+}
+
+/* As the kernel would have said, where a mount keeps it. */
+int guard_refuse(struct child *child, int fd, const char *text)
+{
+        if (is_read_only(fd))
                 return -EROFS;
         notify_trace(child->page, BOX_TRACE_PROTECTED, text, EPERM);
         return -EPERM;
@@ -145,15 +150,16 @@ int guard_refuse_hidden(struct child *child, const char *text)
         return -EACCES;
 }
 
-/* Landlock holds the program to what is writable; this holds init, who acts for it. */
-bool guard_is_writable(const struct child *child, const char *text)
+/* Landlock holds the program to what is writable; this holds init, who acts for it. Where a mount
+ * does so the kernel is left to say it. */
+bool guard_is_writable(const struct child *child, int fd, const char *text)
 {
         const struct plan_step *step;
 
         if (child->plan->caged || child->plan->landlock_abi == 0 || !box_fence(FENCE_LANDLOCK))
                 return true;
         step = plan_step_for(child->plan, text);
-        return !step || step->kind != PLAN_TREE || step->writable;
+        return !step || step->kind != PLAN_TREE || step->writable || is_read_only(fd);
 }
 
 /* Nothing is ever made at a protected name, not even what the kernel would refuse: it might have
@@ -169,7 +175,7 @@ int guard_check_new(struct child *child, const struct guard_path *path)
         if (found == PLAN_HIDDEN)
                 return guard_refuse_hidden(child, path->text);
         if (found == PLAN_FREE && !forbidden)
-                return guard_is_writable(child, path->text) ? 0 : -EROFS;
+                return guard_is_writable(child, path->parent, path->text) ? 0 : -EROFS;
         return guard_look(path->parent, path->name, &st) == 0
                        ? -EEXIST
                        : guard_refuse(child, path->parent, path->text);
@@ -191,5 +197,5 @@ int guard_check_old(struct child *child, const struct guard_path *path, bool dir
                 return guard_refuse_hidden(child, path->text);
         if (found != PLAN_FREE)
                 return guard_refuse(child, path->parent, path->text);
-        return guard_is_writable(child, path->text) ? 0 : -EROFS;
+        return guard_is_writable(child, path->parent, path->text) ? 0 : -EROFS;
 }

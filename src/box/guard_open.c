@@ -168,7 +168,7 @@ static int check(struct child *child, const struct opening *opening, int held, c
                 return guard_refuse(child, held, text);
         if (S_ISREG(st->stx_mode) && cuts_what_is_kept(child, opening, text))
                 return -EACCES;
-        return guard_is_writable(child, text) ? 0 : -EROFS;
+        return guard_is_writable(child, held, text) ? 0 : -EROFS;
 }
 
 static int open_file(struct child *child, const struct seccomp_notif *call,
