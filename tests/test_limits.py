@@ -204,11 +204,20 @@ def memory(user):
 
 @harness.for_people("memory ends a program that touches pages it mapped")
 def memory_mapped(user):
-    for script in ("import mmap\nm = [mmap.mmap(-1, 48 << 20) for i in range(4)]\n"  # shared: no ceiling of one process counts it
-                   "for a in m:\n    for i in range(0, len(a), 4096): a[i] = 1\nimport time; time.sleep(30)",
+    for script in ("import mmap\nm = mmap.mmap(-1, 80 << 20)\n"  # shared: no ceiling of one process counts it
+                   "b = bytearray(48 << 20)\nfor a in (m, b):\n    for i in range(0, len(a), 4096): a[i] = 1\nimport time; time.sleep(30)",
                    "import os\nf = os.memfd_create('x')\nfor i in range(200): os.write(f, bytes(1 << 20))\nimport time; time.sleep(30)"):
         result = ended(box("--json", "--memory", "96M", "--", PYTHON, "-c", script, user=user), "memory", 137, "96 MiB")
         check(result.report["usage"]["memory_peak"] >= 90 << 20, lambda: f"peak is {result.report['usage']}")
+
+
+@harness.for_people("shared memory is refused beyond the limit, and what was given back counts no more")
+def memory_shared(user):
+    again = ("import mmap, os\nfor i in range(20):\n    m = mmap.mmap(-1, 48 << 20)\n    m[0] = m[-1] = 1\n    m.close()\n"
+             "    f = os.memfd_create('x')\n    for j in range(32): os.write(f, bytes(1 << 20))\n    os.close(f)\n")
+    exited(box("--json", "--memory", "96M", "--", PYTHON, "-c", again, user=user))
+    much = "import errno, mmap\nm = mmap.mmap(-1, 48 << 20)\ntry:\n    n = mmap.mmap(-1, 56 << 20)\nexcept OSError as e:\n    print(errno.errorcode[e.errno])"
+    equal(exited(box("--json", "--memory", "96M", "--", PYTHON, "-c", much, user=user)).report["stdout"]["text"], "ENOMEM\n", "what it says")
 
 
 @harness.for_people("memory counts the tree of processes")

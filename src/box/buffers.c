@@ -22,22 +22,44 @@
 #define LISTENS 10        /* the state, as sock_diag(7) has it */
 #define BYTES_MOST 256000 /* in a socket that nothing is known of */
 
-/* What a socket holds is in its own books, but for messages of one that was closed after it had
- * sent them: then as much as it could have sent. */
-static uint64_t held_by_local(const struct unix_diag_msg *socket, const uint32_t *memory,
-                              unsigned char closed, uint32_t waiting)
+/* What one socket can have sent, should it have asked for the largest buffer there is. */
+static uint64_t most_sent(void)
 {
-        uint64_t sent = memory[SK_MEMINFO_SNDBUF];
+        static uint64_t most;
+        int pair[2], size = INT32_MAX;
+        socklen_t length = sizeof(size);
 
-        if (socket->udiag_state == LISTENS) /* those who are to be accepted are not told of */
-                return waiting * sent;
-        if (socket->udiag_type == SOCK_DGRAM)
-                return memory[SK_MEMINFO_WMEM_ALLOC] + MESSAGES * sent;
-        return memory[SK_MEMINFO_WMEM_ALLOC] + memory[SK_MEMINFO_OPTMEM] +
-               (closed & (SHUT_RD + 1) ? sent : 0);
+        if (most > 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+                return MAX(most, BYTES_MOST);
+        if (setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size)) == 0 &&
+            getsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &size, &length) == 0)
+                most = (uint64_t)size;
+        base_close(pair[0]);
+        base_close(pair[1]);
+        return most;
 }
 
-static uint64_t read_socket(const struct nlmsghdr *head, int family)
+struct sum {
+        uint64_t bytes;
+        unsigned closed; /* sockets that nobody sends to any more */
+};
+
+/* What a socket holds is in the books of who has sent it. Where that one was closed afterwards, it
+ * is as much as it could have sent; and so for each who is to be accepted, as those are not told
+ * of. A few such sockets every program may have. */
+static void add_local(struct sum *sum, const struct unix_diag_msg *socket, const uint32_t *memory,
+                      unsigned char shut, uint32_t waiting)
+{
+        sum->bytes += memory[SK_MEMINFO_WMEM_ALLOC] + memory[SK_MEMINFO_OPTMEM];
+        if (socket->udiag_state == LISTENS)
+                sum->closed += waiting;
+        else if (socket->udiag_type == SOCK_DGRAM)
+                sum->closed += MESSAGES;
+        else
+                sum->closed += shut & (SHUT_RD + 1) ? 1 : 0;
+}
+
+static void add_socket(struct sum *sum, const struct nlmsghdr *head, int family)
 {
         size_t fixed =
                 family == AF_UNIX ? sizeof(struct unix_diag_msg) : sizeof(struct inet_diag_msg);
@@ -45,7 +67,7 @@ static uint64_t read_socket(const struct nlmsghdr *head, int family)
         const struct rtattr *at =
                 (const struct rtattr *)((const char *)NLMSG_DATA(head) + NLMSG_ALIGN(fixed));
         long left = (long)head->nlmsg_len - (long)NLMSG_SPACE(fixed);
-        uint32_t memory[SK_MEMINFO_VARS] = { [SK_MEMINFO_SNDBUF] = BYTES_MOST };
+        uint32_t memory[SK_MEMINFO_VARS] = { 0 };
         struct unix_diag_rqlen queue = { 0 };
         unsigned char closed = 0;
 
@@ -57,10 +79,12 @@ static uint64_t read_socket(const struct nlmsghdr *head, int family)
                 else if (family == AF_UNIX && at->rta_type == UNIX_DIAG_RQLEN)
                         memcpy(&queue, RTA_DATA(at), MIN(sizeof(queue), RTA_PAYLOAD(at)));
         if (family == AF_UNIX)
-                return held_by_local(NLMSG_DATA(head), memory, closed, queue.udiag_rqueue);
-        return (uint64_t)memory[SK_MEMINFO_RMEM_ALLOC] + memory[SK_MEMINFO_FWD_ALLOC] +
-               memory[SK_MEMINFO_WMEM_QUEUED] + memory[SK_MEMINFO_WMEM_ALLOC] +
-               memory[SK_MEMINFO_OPTMEM] + memory[SK_MEMINFO_BACKLOG];
+                add_local(sum, NLMSG_DATA(head), memory, closed, queue.udiag_rqueue);
+        else
+                sum->bytes += (uint64_t)memory[SK_MEMINFO_RMEM_ALLOC] +
+                              memory[SK_MEMINFO_FWD_ALLOC] + memory[SK_MEMINFO_WMEM_QUEUED] +
+                              memory[SK_MEMINFO_WMEM_ALLOC] + memory[SK_MEMINFO_OPTMEM] +
+                              memory[SK_MEMINFO_BACKLOG];
 }
 
 /* Where the network is the host's: is it one of the tree's? */
@@ -78,7 +102,7 @@ static bool is_own(const struct nlmsghdr *head, int family, const struct inodes 
 
 /* Ask for all sockets of a kind and add up. False where the kernel does not tell. */
 static bool add_kind(int diag, int family, unsigned char protocol, const struct inodes *own,
-                     uint64_t *sum)
+                     struct sum *sum)
 {
         static _Alignas(struct nlmsghdr) char room[32768];
         struct {
@@ -116,7 +140,7 @@ static bool add_kind(int diag, int family, unsigned char protocol, const struct 
                         if (at->nlmsg_type != SOCK_DIAG_BY_FAMILY)
                                 return false;
                         if (is_own(at, family, own))
-                                *sum += read_socket(at, family);
+                                add_socket(sum, at, family);
                 }
         }
         return false;
@@ -157,7 +181,7 @@ static uint64_t ask(struct child *child, uint64_t n, const struct inodes *own)
                       { AF_INET, IPPROTO_UDP },
                       { AF_INET6, IPPROTO_UDP } };
         bool local = child->plan->policy->network == POLICY_NETWORK_NONE;
-        uint64_t sum = own && n > INODES_MAX ? (n - INODES_MAX) * BYTES_MOST : 0;
+        struct sum sum = { .bytes = own && n > INODES_MAX ? (n - INODES_MAX) * BYTES_MOST : 0 };
         _cleanup_fd_ int diag = -1;
 
         diag = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
@@ -166,7 +190,9 @@ static uint64_t ask(struct child *child, uint64_t n, const struct inodes *own)
         for (size_t i = 0; i < (local ? 1 : ARRAY_SIZE(kinds)); i++)
                 if (!add_kind(diag, kinds[i].family, kinds[i].protocol, own, &sum))
                         return n * BYTES_MOST;
-        return sum + (own ? 0 : held_by_netlink(child));
+        if (sum.closed > FEW)
+                sum.bytes += (sum.closed - FEW) * most_sent();
+        return sum.bytes + (own ? 0 : held_by_netlink(child));
 }
 
 /* The host may have very many: then what was seen last has to do for a while. */

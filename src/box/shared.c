@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #include "box/guard.h"
 #include "box/init.h"
@@ -27,6 +28,8 @@
 #define RULES_MAX 4096
 #define NAME_ROOM 250    /* the longest name of a memory file */
 #define SMALL (64 * KIB) /* not worth keeping */
+#define TRIES_MAX 3
+#define TRY_PAUSE 20000  /* ns, and longer each time */
 #define SCANS_MAX 4      /* of a tree in which processes come and go */
 #define SCAN_SHARE 32    /* of the time goes into scans at most: one part of so many */
 #define ZERO "/dev/zero" /* what the kernel calls a shared anonymous mapping */
@@ -41,7 +44,7 @@ static unsigned n_files;
 static struct piece {
         uint64_t length;
         uint64_t inode; /* 0: not seen yet */
-        pid_t thread;   /* who asked for it */
+        pid_t thread;   /* who asked for it, and has not been heard of since; or 0 */
 } pieces[PIECES_MAX];
 static unsigned n_pieces;
 
@@ -246,12 +249,12 @@ static void scan(struct child *child, struct found *found)
 }
 
 /* Whoever asked for a mapping may not have come to making it yet. */
-static bool is_under_way(struct child *child, const struct piece *piece, pid_t caller)
+static bool is_under_way(struct child *child, const struct piece *piece)
 {
         char text[64] = "", path[32];
         _cleanup_fd_ int fd = -1;
 
-        if (piece->thread == caller)
+        if (piece->thread == 0)
                 return false;
         text_copy(text_number(path, (uint64_t)piece->thread), 12, "/syscall");
         fd = openat(child->proc, path, O_RDONLY | O_CLOEXEC);
@@ -287,7 +290,7 @@ static void name_piece(uint64_t inode, uint64_t end)
                 longest->inode = inode;
 }
 
-static void forget_pieces(struct child *child, pid_t caller)
+static void forget_pieces(struct child *child)
 {
         static struct found found;
         unsigned kept = 0;
@@ -297,7 +300,7 @@ static void forget_pieces(struct child *child, pid_t caller)
                 if (!find_piece(found.items[i].inode))
                         name_piece(found.items[i].inode, found.items[i].end);
         for (unsigned i = 0; found.whole && i < n_pieces; i++) {
-                bool there = pieces[i].inode == 0 && is_under_way(child, &pieces[i], caller);
+                bool there = pieces[i].inode == 0 && is_under_way(child, &pieces[i]);
 
                 for (unsigned j = 0; !there && j < found.n; j++)
                         there = found.items[j].inode == pieces[i].inode;
@@ -321,12 +324,33 @@ static int note_mapping(struct child *child, const struct seccomp_notif *call)
         uint64_t length = (call->data.args[1] + 4095) & ~4095ULL, limit = child->page->spec.memory;
 
         if (n_pieces == PIECES_MAX || length > limit || pieces_sum() + length > limit)
-                forget_pieces(child, (pid_t)call->pid);
+                forget_pieces(child);
         if (n_pieces == PIECES_MAX || length > limit || pieces_sum() + length > limit)
                 return -ENOMEM;
         pieces[n_pieces++] =
                 (struct piece){ .length = length, .thread = (pid_t)call->pid, .inode = 0 };
         return 0;
+}
+
+/* The mapping is there a moment later, and is found before it can have been cut: what is known by
+ * its inode is known to be gone when that is. */
+static void await_mapping(struct child *child, const struct seccomp_notif *call)
+{
+        static struct found found;
+        pid_t process = guard_process_of(child, (pid_t)call->pid);
+
+        for (unsigned i = 0; process > 0 && i < TRIES_MAX; i++) {
+                struct timespec pause = { .tv_nsec = i * TRY_PAUSE };
+
+                (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+                found.n = 0;
+                read_maps(child, &found, process);
+                for (unsigned j = 0; j < found.n; j++)
+                        if (!find_piece(found.items[j].inode)) {
+                                name_piece(found.items[j].inode, found.items[j].end);
+                                return;
+                        }
+        }
 }
 
 /* ---- Landlock rules of the program's own ---- */
@@ -346,6 +370,9 @@ bool shared_serve(struct child *child, const struct seccomp_notif *call)
 {
         int r;
 
+        for (unsigned i = 0; i < n_pieces; i++)
+                if (pieces[i].thread == (pid_t)call->pid)
+                        pieces[i].thread = 0;
         if (call->data.arch != AUDIT_ARCH_X86_64 ||
             (call->data.nr != SYS_memfd_create && call->data.nr != SYS_mmap &&
              call->data.nr != SYS_landlock_add_rule))
@@ -371,6 +398,8 @@ bool shared_serve(struct child *child, const struct seccomp_notif *call)
                 guard_answer(child, call, r);
         else
                 guard_continue(child, call); /* all that was looked at is in registers */
+        if (r == 0 && call->data.nr == SYS_mmap)
+                await_mapping(child, call);
         return true;
 }
 
@@ -402,7 +431,7 @@ bool shared_forget(struct child *child, bool now)
                 return false;
         forget_files();
         if (n_pieces > 0)
-                forget_pieces(child, 0);
+                forget_pieces(child);
         next = watch_pause(time_now(), watch_clock() - used, SCAN_SHARE);
         return true;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Calls by which a program takes memory that no look at its processes would find. Init answers them
- * and counts (box/shared.c); what makes buffers larger than they are for everyone does nothing.
+ * and counts (box/shared.c).
  */
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -30,8 +30,9 @@ static int add_mapping(struct rules *rules)
         return r;
 }
 
-/* The size of a socket's buffers stays what it is: asking for another does nothing, as it does
- * above what the host allows. Every other option or level differs in one of these bits. */
+/* Where the network is the host's, init does not see sockets on their way in messages of others, so
+ * their buffers stay as large as they are for everyone: asking for another size does nothing, as it
+ * does above what the host allows. Every other option or level differs in one of these bits. */
 static int add_options(struct rules *rules)
 {
         static const int sizes[] = { SO_SNDBUF, SO_RCVBUF };
@@ -70,7 +71,7 @@ int rules_add_memory(struct rules *rules)
 
         if (!(rules->variant & SYSCALLS_ZYGOTE)) {
                 r = add_mapping(rules);
-                return r == 0 ? add_options(rules) : r;
+                return r == 0 && (rules->variant & SYSCALLS_CAGED) ? add_options(rules) : r;
         }
         /* Nobody answers its calls; what is forked from it has a filter of its own. */
         r = rules_add(rules, SCMP_ACT_ALLOW, "mmap", 0, NULL);

@@ -59,7 +59,7 @@ static const char *const syscalls_allowed[] = {
         "timer_getoverrun", "timer_delete",
         /* sockets; socket and socketpair are below */
         "connect", "listen", "accept", "accept4", "getsockname", "getpeername",
-        "getsockopt", "send", "sendto", "sendmsg", "sendmmsg", "recv", "recvfrom",
+        "getsockopt", "setsockopt", "send", "sendto", "sendmsg", "sendmmsg", "recv", "recvfrom",
         "recvmsg", "recvmmsg", "shutdown",
         /* System V and POSIX inter-process communication, in the box's own namespace */
         "shmget", "shmat", "shmdt", "shmctl", "semget", "semop", "semtimedop", "semctl", "msgget",
@@ -93,10 +93,8 @@ static const struct {
         { AF_NETLINK, SOCK_DGRAM, NETLINK_ROUTE },
 };
 
-/* Allowed, but for what init has to count or what does nothing (syscalls_memory.c). */
-static const char *const syscalls_counted[] = {
-        "mmap", "memfd_create", "landlock_add_rule", "setsockopt",
-};
+/* Allowed, but for what init has to count (syscalls_memory.c). */
+static const char *const syscalls_counted[] = { "mmap", "memfd_create", "landlock_add_rule" };
 
 /* Calls that make or replace a name: allowed, and made by init in a guarded box. The opening calls
  * are init's where they make or change something. */
@@ -112,8 +110,8 @@ static const char *const syscalls_caged[] = {
         "msgsnd", "msgrcv", "msgctl", "mq_open", "mq_unlink", "mq_timedsend", "mq_timedreceive",
         "mq_notify", "mq_getsetattr", "setxattr", "lsetxattr", "fsetxattr", "removexattr",
         "lremovexattr", "fremovexattr", "getxattr", "lgetxattr", "fgetxattr", "listxattr",
-        "llistxattr", "flistxattr", "inotify_add_watch", "prctl", "setpriority", "ioprio_set", "sched_setaffinity", "sched_setparam", "sched_setscheduler",
-        "sched_setattr",
+        "llistxattr", "flistxattr", "inotify_add_watch", "prctl", "setpriority", "ioprio_set",
+        "sched_setaffinity", "sched_setparam", "sched_setscheduler", "sched_setattr", "setsockopt",
 };
 
 /* Calls that change a file without opening it, or take a name away: Landlock does not see them, or
