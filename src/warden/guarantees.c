@@ -76,9 +76,11 @@ static const char *kept_by(const cbx_policy *policy, enum guarantee guarantee, b
         case GUARANTEE_ENVIRONMENT:
                 return "own environment block";
         case GUARANTEE_MEMORY:
-                return !limits->memory         ? NULL
-                       : cgroup != CGROUP_NONE ? "cgroup memory.max"
-                                               : "sampling by init, RLIMIT_DATA";
+                return !limits->memory ? NULL
+                       : cgroup != CGROUP_NONE
+                               ? "cgroup memory.max"
+                               : "counting by init: pages, page tables, shared memory, "
+                                 "buffers, descriptors; RLIMIT_DATA";
         case GUARANTEE_PIDS:
                 return !limits->processes      ? NULL
                        : cgroup != CGROUP_NONE ? "cgroup pids.max, RLIMIT_NPROC"
