@@ -171,7 +171,7 @@ static int forgo_privileges(struct child *child)
 /* ---- The order ---- */
 
 /* Into the call's control group, where there is one: without the keeper, which outlives it. */
-static int enter_cgroup(struct child *child)
+int box_enter_cgroup(struct child *child)
 {
         _cleanup_fd_ int fd = -1;
 
@@ -190,7 +190,7 @@ static int begin(struct child *child)
                 return step_failed(child, "watch the box's keeper", NULL, ESRCH);
         if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
                 return step_failed(child, "become the box's reaper", NULL, errno);
-        return enter_cgroup(child);
+        return box_enter_cgroup(child);
 }
 
 _Noreturn void box_enter_cage(struct child *child)

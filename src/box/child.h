@@ -56,6 +56,7 @@ struct child {
         int keeper;                   /* init: pidfd of the keeper; readable when it is gone */
         int scratch;                  /* the box's own directory, in place of a /tmp (scratch.h) */
         int cgroup;                   /* for init to enter; -1: none */
+        bool enters_cgroup;           /* ... also with namespaces */
         int terminal[2];              /* main: opened before its fences are up */
         bool scoped;                  /* Landlock lets this process signal those below it alone */
         bool alone;                   /* init: nobody else is left */
@@ -145,6 +146,7 @@ static inline int step_failed(struct child *child, const char *step, const char 
 
 int box_open_host_proc(struct child *child); /* identity.c */
 int box_begin(struct child *child);
+int box_enter_cgroup(struct child *child); /* cage.c */
 int box_enter_identity(struct child *child);
 int box_become_identity(struct child *child);
 int box_copy_mounts(struct child *child);  /* root.c: what of the host will be shown */

@@ -41,7 +41,9 @@ int box_begin(struct child *child)
         signal_default(SIGCHLD);
         if (child->plan->wipe)
                 memset(child->plan->wipe, 0, child->plan->wipe_length);
-        r = box_open_host_proc(child);
+        r = child->enters_cgroup ? box_enter_cgroup(child) : 0;
+        if (r == 0)
+                r = box_open_host_proc(child);
         return r < 0 ? r : offer_to_oom_killer(child);
 }
 

@@ -2,6 +2,7 @@
 /* Making a box: what its root is built from, the clone, and the mould that many are copied from. */
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/magic.h>
 #include <linux/mount.h>
 #include <linux/sched.h>
 #include <sched.h>
@@ -11,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 
 #include "box/enter.h"
@@ -125,6 +127,15 @@ static void look_at_processors(struct child *child)
 }
 
 /* Clone init with all signals blocked: none may arrive between clone and exec. */
+/* Into a group of version 1 nobody can be born. */
+static bool enters_cgroup(const struct plan *plan, int cgroup)
+{
+        struct statfs fs;
+
+        return !plan->caged && cgroup >= 0 && fstatfs(cgroup, &fs) == 0 &&
+               fs.f_type == CGROUP_SUPER_MAGIC;
+}
+
 static pid_t clone_init(const struct plan *plan, int cgroup, int *ret_pidfd)
 {
         struct clone_args args = {
@@ -136,7 +147,7 @@ static pid_t clone_init(const struct plan *plan, int cgroup, int *ret_pidfd)
         /* Hosts that refuse namespaces may refuse clone3 as well. */
         if (plan->caged)
                 return (pid_t)syscall(SYS_clone, CLONE_PIDFD | SIGCHLD, NULL, ret_pidfd, NULL, 0UL);
-        if (cgroup >= 0) {
+        if (cgroup >= 0 && !enters_cgroup(plan, cgroup)) {
                 args.flags |= CLONE_INTO_CGROUP;
                 args.cgroup = (uint64_t)cgroup;
         }
@@ -201,6 +212,7 @@ int box_make(const struct plan *plan, const struct box_ends *ends, pid_t *ret_pi
                                 .unhurried = ends->unhurried,
                                 .used = ends->used,
                                 .zygote = ends->zygote };
+        child.enters_cgroup = enters_cgroup(plan, ends->cgroup);
         if (!ends->unhurried)
                 look_at_processors(&child);
 

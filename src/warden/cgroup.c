@@ -29,7 +29,11 @@ int cgroup_write_number(int directory, const char *name, uint64_t value)
 
 enum cgroup_means cgroup_means(const struct cgroup *cgroup)
 {
-        return cgroup->fd < 0 ? CGROUP_NONE : cgroup->parent->cpu ? CGROUP_SHARED : CGROUP_COUNTED;
+        if (cgroup->fd < 0)
+                return CGROUP_NONE;
+        return cgroup->parent->v1    ? CGROUP_MEMORY
+               : cgroup->parent->cpu ? CGROUP_SHARED
+                                     : CGROUP_COUNTED;
 }
 
 /* ---- Limits ---- */
@@ -51,6 +55,16 @@ static int limit_memory(int group, uint64_t limit)
         return r;
 }
 
+/* With swap counted in, where that is counted. */
+static int limit_memory_v1(int group, uint64_t limit)
+{
+        int r = cgroup_write_number(group, "memory.limit_in_bytes", limit);
+
+        (void)cgroup_write_number(group, "memory.memsw.limit_in_bytes", limit);
+        (void)cgroup_write(group, "memory.swappiness", "0");
+        return r;
+}
+
 static int limit_cpus(int group, double cpus)
 {
         char text[64];
@@ -65,6 +79,8 @@ static int set_limits(const struct cgroup *cgroup, const struct policy_limits *l
         uint64_t processes = limits->processes;
         int r = 0;
 
+        if (cgroup->parent->v1)
+                return limits->memory ? limit_memory_v1(cgroup->fd, limits->memory) : 0;
         if (limits->memory)
                 r = limit_memory(cgroup->fd, limits->memory);
         /* Init counts and says so; this is for what is quicker than it. */
@@ -112,12 +128,12 @@ static int make(struct cgroup *cgroup, struct cgroup_parent *parent)
 }
 
 int cgroup_open(struct cgroup *cgroup, struct cgroup_parent *parent,
-                const struct policy_limits *limits, cbx_error *error)
+                const struct policy_limits *limits, bool required, cbx_error *error)
 {
         int r = -EEXIST;
 
         *cgroup = (struct cgroup)CGROUP_INIT;
-        if (parent->fd < 0)
+        if (parent->fd < 0 || (parent->v1 && !required))
                 return 0;
         if (parent->litter)
                 cgroup_parent_sweep(parent);
@@ -188,16 +204,20 @@ static void read_cpu(int group, uint64_t ret[2])
 
 /* The kernel notes each kill for want of memory, but "oom" only where the limit is this group's
  * own; without it the whole host had no more, or a group above this one. */
-static void read_events(int group, struct cgroup_usage *usage)
+static void read_events(int group, bool v1, struct cgroup_usage *usage)
 {
         _cleanup_free_ char *text = NULL;
         size_t length;
         bool killed, own;
 
-        if (file_read(group, "memory.events", 16 * KIB, &text, &length) < 0)
+        if (file_read(group, v1 ? "memory.oom_control" : "memory.events", 16 * KIB, &text,
+                      &length) < 0)
                 return;
         killed = find_key(text, "oom_kill") > 0;
-        own = find_key(text, "oom") > 0;
+        own = v1 ? read_number(group, "memory.failcnt") +
+                                      read_number(group, "memory.memsw.failcnt") >
+                              0
+                 : find_key(text, "oom") > 0;
         usage->out_of_memory = killed && own;
         usage->host_out_of_memory = killed && !own;
         /* Before Linux 5.19 the peak is not noted; but then it was this. */
@@ -212,12 +232,13 @@ void cgroup_read(const struct cgroup *cgroup, struct cgroup_usage *ret)
         *ret = (struct cgroup_usage){ 0 };
         if (cgroup->fd < 0)
                 return;
-        ret->memory_peak = read_number(cgroup->fd, "memory.peak");
+        ret->memory_peak = read_number(cgroup->fd, cgroup->parent->v1 ? "memory.max_usage_in_bytes"
+                                                                      : "memory.peak");
         ret->processes_peak = read_number(cgroup->fd, "pids.peak");
         read_cpu(cgroup->fd, cpu);
         ret->cpu_user = cpu[0] - MIN(cpu[0], cgroup->cpu_before[0]);
         ret->cpu_system = cpu[1] - MIN(cpu[1], cgroup->cpu_before[1]);
-        read_events(cgroup->fd, ret);
+        read_events(cgroup->fd, cgroup->parent->v1, ret);
 }
 
 int cgroup_begin(struct cgroup *cgroup, const struct policy_limits *limits, cbx_error *error)

@@ -11,6 +11,10 @@
  * unit is divided only if systemd has marked it as handed over (Delegate=yes); a warden that has no
  * such unit asks for one (scope.h).
  *
+ * Version 1, for a root without systemd: there the memory controller alone is used, below the group
+ * that callbox is in, and boxes enter their groups themselves. The kernel then kills one process
+ * after the other, not all at once.
+ *
  * Whose a group is. The warden holds a lock on each of its groups. One that nobody holds is litter:
  * of a warden that was killed, or of a box that was not quite dead when its group was to be
  * removed. The next who makes a group there takes it away; after a warden's death its nursery does.
@@ -23,6 +27,7 @@
 /* What a box has. */
 enum cgroup_means {
         CGROUP_NONE,
+        CGROUP_MEMORY,  /* memory alone, by version 1 */
         CGROUP_COUNTED, /* memory and processes */
         CGROUP_SHARED,  /* ... and its share of the processors */
         CGROUP_MEANS_MAX_,
@@ -51,6 +56,7 @@ const char *cgroup_obstacle_fix(enum cgroup_obstacle obstacle);
 /* The group below which boxes get theirs. */
 struct cgroup_parent {
         int fd;       /* -1: there is none */
+        bool v1;      /* it is of version 1, with the memory controller alone */
         bool cpu;     /* the cpu controller is there as well */
         bool stepped; /* this process lives in a leaf of it */
         bool litter;  /* a group could not be removed yet */
@@ -92,9 +98,10 @@ struct cgroup_usage {
         bool host_out_of_memory;                    /* it was killed for what others use */
 };
 
-/* Make a group with these limits. Without a place for it the group stays empty: fd is -1. */
+/* Make a group with these limits. Without a place for it the group stays empty: fd is -1; and so it
+ * does in version 1 unless the policy requires one, as to enter it takes a tenth of a call. */
 int cgroup_open(struct cgroup *cgroup, struct cgroup_parent *parent,
-                const struct policy_limits *limits, cbx_error *error);
+                const struct policy_limits *limits, bool required, cbx_error *error);
 
 /* Move a process into it, one that has no children yet. Nothing where there is none. */
 int cgroup_adopt(const struct cgroup *cgroup, int pidfd);

@@ -92,8 +92,9 @@ static bool has_controllers(int directory, const char *name)
         return has_controller(directory, name, "memory") && has_controller(directory, name, "pids");
 }
 
-/* The cgroup that this process is in, as a path below ROOT. */
-static int own_path(char *room, size_t size)
+/* The cgroup that this process is in, as a path below the mount of its hierarchy: in the line of
+ * /proc/self/cgroup with these controllers. */
+static int own_path(const char *controllers, const char *root, char *room, size_t size)
 {
         _cleanup_free_ char *text = NULL;
         size_t length;
@@ -101,18 +102,15 @@ static int own_path(char *room, size_t size)
 
         if (file_read(AT_FDCWD, "/proc/self/cgroup", 64 * KIB, &text, &length) < 0)
                 return -ENOENT;
-        for (line = text; line && strncmp(line, "0::/", 4) != 0;) {
-                line = strchr(line, '\n');
-                line = line ? line + 1 : NULL;
-        }
-        if (!line)
+        line = strstr(text, controllers);
+        if (!line || (line > text && *controllers == '0' && line[-1] != '\n'))
                 return -ENOENT;
-        line += 3;
+        line += strlen(controllers) - 1;
         line[strcspn(line, "\n")] = '\0';
         end = line + strlen(line) - 1;
         if (*end == '/') /* the root */
                 *end = '\0';
-        return snprintf(room, size, "%s%s", ROOT, line) < (int)size ? 0 : -ENAMETOOLONG;
+        return snprintf(room, size, "%s%s", root, line) < (int)size ? 0 : -ENAMETOOLONG;
 }
 
 static bool is_unit(const char *name)
@@ -211,8 +209,30 @@ static bool is_unlimited(const char *path)
         return true;
 }
 
+/* In version 1 groups may lie below any that is ours, whoever is in it, and what is limited above
+ * limits them too. Where systemd keeps the tree it hands none out. */
+static enum cgroup_obstacle find_v1(int *ret_group)
+{
+        _cleanup_free_ char *above = NULL;
+        _cleanup_fd_ int group = -1;
+        char path[PATH_MAX];
+        struct statfs fs;
+        size_t length;
+
+        if (geteuid() != 0 || access("/run/systemd/system", F_OK) == 0 ||
+            statfs(ROOT "/memory", &fs) < 0 || fs.f_type != CGROUP_SUPER_MAGIC ||
+            own_path(":memory:/", ROOT "/memory", path, sizeof(path)) < 0)
+                return CGROUP_V1;
+        group = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (group < 0 || faccessat(group, "cgroup.procs", W_OK, AT_EACCESS) < 0 ||
+            file_read(group, "memory.use_hierarchy", 16, &above, &length) < 0 || *above != '1')
+                return CGROUP_V1;
+        *ret_group = TAKE_FD(group);
+        return CGROUP_FINE;
+}
+
 /* The group of this process, or the one above it: where that can be divided and this one cannot. */
-static enum cgroup_obstacle find(int *ret_group)
+static enum cgroup_obstacle find(int *ret_group, bool *ret_v1)
 {
         enum cgroup_obstacle obstacle;
         char path[PATH_MAX];
@@ -220,11 +240,12 @@ static enum cgroup_obstacle find(int *ret_group)
 
         if (statfs(ROOT, &fs) < 0)
                 return CGROUP_NOT_MOUNTED;
-        if (fs.f_type != CGROUP2_SUPER_MAGIC)
+        *ret_v1 = fs.f_type != CGROUP2_SUPER_MAGIC;
+        if (*ret_v1)
                 return access(ROOT "/memory", F_OK) == 0 || access(ROOT "/pids", F_OK) == 0
-                               ? CGROUP_V1
+                               ? find_v1(ret_group)
                                : CGROUP_NOT_MOUNTED;
-        if (own_path(path, sizeof(path)) < 0)
+        if (own_path("0::/", ROOT, path, sizeof(path)) < 0)
                 return CGROUP_FOREIGN;
         obstacle = examine(path, ret_group);
         if (obstacle == CGROUP_FINE || strcmp(path, ROOT) == 0 || !is_unlimited(path))
@@ -236,8 +257,9 @@ static enum cgroup_obstacle find(int *ret_group)
 enum cgroup_obstacle cgroup_look(void)
 {
         _cleanup_fd_ int group = -1;
+        bool v1;
 
-        return find(&group);
+        return find(&group, &v1);
 }
 
 /* ---- Litter ---- */
@@ -333,16 +355,17 @@ static int divide(struct cgroup_parent *parent)
 void cgroup_parent_open(struct cgroup_parent *parent)
 {
         *parent = (struct cgroup_parent)CGROUP_PARENT_INIT;
-        if (!box_fence(FENCE_CGROUP) || find(&parent->fd) != CGROUP_FINE)
+        if (!box_fence(FENCE_CGROUP) || find(&parent->fd, &parent->v1) != CGROUP_FINE)
                 return;
-        if (divide(parent) < 0) {
+        if (!parent->v1 && divide(parent) < 0) {
                 parent->fd = base_close(parent->fd);
                 return;
         }
-        parent->cpu = has_controller(parent->fd, "cgroup.subtree_control", "cpu");
+        parent->cpu = !parent->v1 && has_controller(parent->fd, "cgroup.subtree_control", "cpu");
         parent->owner = getpid();
         cgroup_parent_sweep(parent);
-        sweep_above(parent->fd);
+        if (!parent->v1)
+                sweep_above(parent->fd);
 }
 
 /* What is dying leaves its group soon. */

@@ -45,8 +45,8 @@ static const char *kept_in_cage(enum guarantee guarantee, int landlock_abi,
         case GUARANTEE_PRIVILEGES:
                 return "no capabilities, no_new_privs";
         case GUARANTEE_PIDS:
-                return cgroup != CGROUP_NONE ? "cgroup pids.max, sampling by init, RLIMIT_NPROC"
-                                             : "sampling by init, RLIMIT_NPROC";
+                return cgroup > CGROUP_MEMORY ? "cgroup pids.max, sampling by init, RLIMIT_NPROC"
+                                              : "sampling by init, RLIMIT_NPROC";
         default:
                 return "";
         }
@@ -76,22 +76,25 @@ static const char *kept_by(const cbx_policy *policy, enum guarantee guarantee, b
         case GUARANTEE_ENVIRONMENT:
                 return "own environment block";
         case GUARANTEE_MEMORY:
-                return !limits->memory ? NULL
+                return !limits->memory           ? NULL
+                       : cgroup == CGROUP_MEMORY ? "cgroup memory.limit_in_bytes, counting by init"
                        : cgroup != CGROUP_NONE
                                ? "cgroup memory.max"
                                : "counting by init: pages, page tables, shared memory, "
                                  "buffers, descriptors; RLIMIT_DATA";
         case GUARANTEE_PIDS:
-                return !limits->processes      ? NULL
-                       : cgroup != CGROUP_NONE ? "cgroup pids.max, RLIMIT_NPROC"
-                                               : "counting by init, RLIMIT_NPROC";
+                return !limits->processes       ? NULL
+                       : cgroup > CGROUP_MEMORY ? "cgroup pids.max, RLIMIT_NPROC"
+                                                : "counting by init, RLIMIT_NPROC";
         case GUARANTEE_CPU:
                 return kept_cpu_by(limits, cgroup);
         case GUARANTEE_LANDLOCK:
                 snprintf(room, size, "Landlock ABI %d", landlock_abi);
                 return landlock_abi > 0 ? room : NULL;
         case GUARANTEE_CGROUP:
-                return cgroup != CGROUP_NONE ? "cgroup v2, own subtree" : NULL;
+                return cgroup == CGROUP_NONE     ? NULL
+                       : cgroup == CGROUP_MEMORY ? "cgroup v1, memory alone"
+                                                 : "cgroup v2, own subtree";
         case GUARANTEE_MAX_:
                 break;
         }
@@ -149,6 +152,11 @@ static void hint_cgroup(enum guarantee guarantee, cbx_error *error)
                            ? "as root: echo +cpu >CGROUP/cgroup.subtree_control in each group "
                              "above that of callbox, or Delegate=yes in its unit"
                            : cgroup_obstacle_fix(obstacle));
+}
+
+bool guarantees_need_cgroup(const cbx_policy *policy)
+{
+        return policy->require & 1U << GUARANTEE_CGROUP;
 }
 
 int guarantees_check(const cbx_policy *policy, bool caged, int landlock_abi,

@@ -119,7 +119,8 @@ static int ask_for_box(struct pool *pool, bool zygote, cbx_error *error)
                 return error_oom(error);
         box->prepared = (struct prepared)PREPARED_INIT;
         box->zygote = zygote;
-        r = cgroup_open(&box->prepared.cgroup, &pool->pools->cgroup, &pool->policy->limits, error);
+        r = cgroup_open(&box->prepared.cgroup, &pool->pools->cgroup, &pool->policy->limits,
+                        guarantees_need_cgroup(pool->policy), error);
         if (r == 0 && pool->maker.fd < 0)
                 r = open_maker(pool, error);
         if (r == 0) {

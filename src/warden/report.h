@@ -86,6 +86,8 @@ json_t *report_to_json(const struct report *report);
 json_t *guarantees_to_json(const cbx_policy *policy, bool caged, int landlock_abi,
                            enum cgroup_means cgroup);
 /* Refuse a policy that requires a guarantee which this host cannot keep. */
+/* Does the policy run nothing without a control group? */
+bool guarantees_need_cgroup(const cbx_policy *policy);
 int guarantees_check(const cbx_policy *policy, bool caged, int landlock_abi,
                      enum cgroup_means cgroup, cbx_error *error);
 

@@ -137,7 +137,8 @@ static int order(struct zygote *zygote, struct pool_box *box)
 
         if (r == 0)
                 r = cgroup_open(&box->prepared.cgroup, &zygote->pools->cgroup,
-                                &zygote->pool->policy->limits, NULL);
+                                &zygote->pool->policy->limits,
+                                guarantees_need_cgroup(zygote->pool->policy), NULL);
         if (r == 0)
                 r = guarantees_check(zygote->pool->policy, false, zygote->plan->plan.landlock_abi,
                                      cgroup_means(&box->prepared.cgroup), NULL);
