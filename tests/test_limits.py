@@ -220,6 +220,14 @@ def memory_shared(user):
     equal(exited(box("--json", "--memory", "96M", "--", PYTHON, "-c", much, user=user)).report["stdout"]["text"], "ENOMEM\n", "what it says")
 
 
+@harness.case("a control group that is required is made, or refused with the fix")
+def memory_required():
+    done = box("--json", "--require", "cgroup", "--memory", "96M", "--", PYTHON, "-c", "b = bytearray(300 << 20)")
+    if done.report["reason"] == "setup":
+        return check(done.report["error"]["hint"], "no fix is named")
+    ended(done, "memory", 137)
+
+
 @harness.for_people("memory counts the tree of processes")
 def memory_tree(user):
     script = ("import os, time\nfor i in range(8):\n    if os.fork() == 0:\n        b = bytearray(24 << 20)\n"

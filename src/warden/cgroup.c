@@ -203,10 +203,12 @@ static void read_cpu(int group, uint64_t ret[2])
 }
 
 /* The kernel notes each kill for want of memory, but "oom" only where the limit is this group's
- * own; without it the whole host had no more, or a group above this one. */
+ * own; without it the whole host had no more, or a group above this one. Version 1 has no such
+ * note, but who was killed for this limit had reached it. */
 static void read_events(int group, bool v1, struct cgroup_usage *usage)
 {
         _cleanup_free_ char *text = NULL;
+        uint64_t limit = v1 ? read_number(group, "memory.limit_in_bytes") : 0;
         size_t length;
         bool killed, own;
 
@@ -214,10 +216,7 @@ static void read_events(int group, bool v1, struct cgroup_usage *usage)
                       &length) < 0)
                 return;
         killed = find_key(text, "oom_kill") > 0;
-        own = v1 ? read_number(group, "memory.failcnt") +
-                                      read_number(group, "memory.memsw.failcnt") >
-                              0
-                 : find_key(text, "oom") > 0;
+        own = v1 ? usage->memory_peak >= limit - limit / 64 : find_key(text, "oom") > 0;
         usage->out_of_memory = killed && own;
         usage->host_out_of_memory = killed && !own;
         /* Before Linux 5.19 the peak is not noted; but then it was this. */
