@@ -739,7 +739,7 @@ for kind, amount, fence in (
     ("areas", "240", "watch"),
     ("watches", "160", "watch"),
     ("descriptors", "240", "watch"),
-    ("rules", "8", "watch"),
+    ("rules", "2", "watch"),
     *(() if LANDLOCK else (("undo", "60", "watch"), ("nested", "200", "watch"))),
 ):
     attack(
