@@ -47,7 +47,8 @@ struct tree {
         uint64_t tasks;
         uint64_t cpu;
         uint64_t held;   /* memory files that are open and not init's own */
-        uint64_t kernel; /* page tables, descriptors, filters */
+        uint64_t tables; /* page tables */
+        uint64_t kernel; /* those, descriptors, filters */
         struct inodes pipes, sockets;
         unsigned notices;
         dev_t devices[FILES_MAX];
@@ -199,6 +200,7 @@ static void add_status(struct tree *tree, int process)
         if (read_file(process, "status", room, sizeof(room)) <= 0)
                 return;
         filters = field(room, "Seccomp_filters:") / KIB;
+        tree->tables += field(room, "VmPTE:");
         tree->kernel += field(room, "VmPTE:") + (filters > 2 ? filters - 2 : 0) * FILTER_COST;
 }
 
@@ -428,6 +430,9 @@ static uint64_t memory_of(struct child *child, struct tree *tree, uint64_t limit
         if (limit && shared_forget(child, false))
                 shared = shared_held();
         if (!limit || tree->resident + files + shared + kernel < limit / 2)
+                return tree->resident + files + shared + kernel;
+        /* An exact look goes through all page tables: not where they are what there is to see. */
+        if (tree->tables > limit / 8)
                 return tree->resident + files + shared + kernel;
         look_at_processes(child, tree, EXACT);
         if (tree->anonymous + MAX(tree->shared, files + shared) + kernel > limit &&
