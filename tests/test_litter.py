@@ -36,7 +36,7 @@ class Litter(harness.HostState):
         if KEYS.exists():
             for line in KEYS.read_text().splitlines():
                 fields = line.split()
-                if int(fields[5]) in (harness.USER_ID, harness.BOX_ID):
+                if int(fields[5]) in (harness.USER_ID, *harness.BOX_IDS):
                     self.keys.add((fields[0], fields[5]))
 
     def left(self, later):
@@ -148,7 +148,7 @@ def devices():
         for stdin in (["--stdin", "none"], ["--stdin", "/dev/null"], ["--stdin", "/dev/zero"], []):
             wait(start([*stdin, "--", "true"], user), {0})
     owners = {entry.path: entry.stat(follow_symlinks=False).st_uid for entry in os.scandir("/dev")}
-    equal({path: uid for path, uid in owners.items() if uid in (harness.BOX_ID, harness.USER_ID)}, {}, "devices of boxes")
+    equal({path: uid for path, uid in owners.items() if uid == harness.USER_ID or uid in harness.BOX_IDS}, {}, "devices of boxes")
 
 
 @harness.case("descriptors of callbox do not grow within a call", alone=True)
