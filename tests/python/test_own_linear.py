@@ -206,3 +206,11 @@ def test_a_part_is_used_once_however_many_there_are():
     assert len(_values.loads(text, parts)) == 59_999
     with pytest.raises(ValueError, match="used twice"):
         _values.loads(text[:-1] + "," + json.dumps({"$callbox": "bytes", "part": 7}) + "]", Parts([b""] * 60_000))
+
+
+def test_members_that_take_longer_than_honest_ones_are_refused(monkeypatch):
+    text = json.dumps({"$callbox": "set", "value": list(range(5000))})
+    assert _values.loads(text) == set(range(5000))
+    monkeypatch.setattr(callbox._members, "SECONDS", -1)
+    with pytest.raises(ValueError, match="chosen to be slow"):
+        _values.loads(text)
