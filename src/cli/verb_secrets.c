@@ -126,17 +126,17 @@ bool verb_is_secret_of(const char *home, const char *directory)
         return false;
 }
 
-/* One of those that are at home below /home, not all of which are in a file here. */
-static bool is_secret_of_anyone(const char *directory)
+/* Of those at home below /home, not all of whom are in a file here, and of root; but for the one
+ * who has been looked at. */
+static bool is_secret_of_another(const char *looked_at, const char *directory)
 {
         const char *rest = plan_below(directory, "/home"), *slash;
-        char home[PATH_MAX];
+        char home[PATH_MAX] = "/root";
 
         slash = rest && *rest ? strchr(rest + 1, '/') : NULL;
-        if (!slash)
-                return verb_is_secret_of("/root", directory);
-        (void)snprintf(home, sizeof(home), "/home%.*s", (int)(slash - rest), rest);
-        return verb_is_secret_of(home, directory);
+        if (slash)
+                (void)snprintf(home, sizeof(home), "/home%.*s", (int)(slash - rest), rest);
+        return !(looked_at && strcmp(looked_at, home) == 0) && verb_is_secret_of(home, directory);
 }
 
 bool verb_is_secret(const char *directory)
@@ -147,7 +147,7 @@ bool verb_is_secret(const char *directory)
         for (size_t i = 0; i < ARRAY_SIZE(by_name); i++)
                 if (has_parts(directory, by_name[i]))
                         return true;
-        if (is_secret_of_anyone(directory) || (home && verb_is_secret_of(home, directory)))
+        if ((home && verb_is_secret_of(home, directory)) || is_secret_of_another(home, directory))
                 return true;
         trace(directory, &line);
         for (size_t i = 0; i < ARRAY_SIZE(variables); i++) {

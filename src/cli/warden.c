@@ -11,7 +11,7 @@
 #include "box/descriptor.h"
 #include "box/fences.h"
 #include "cli/options.h"
-#include "warden/peer.h"
+#include "warden/credentials.h"
 #include "warden/server.h"
 
 #define NUMBER_MAX 100000

@@ -13,7 +13,7 @@
 #include "client/client.h"
 #include "policy/inputs.h"
 #include "policy/pins.h"
-#include "warden/peer.h"
+#include "warden/credentials.h"
 
 #define HELLO_SECONDS 20
 #define SPAWN_FD 3

@@ -260,6 +260,21 @@ int plan_note(struct plan *plan, const char *path)
         return plan_add_fact(plan, NULL, path, &found);
 }
 
+int plan_note_absent(struct plan *plan, const char *directory, const char *name)
+{
+        const struct plan_fact *last = plan->n_facts ? &plan->facts[plan->n_facts - 1] : NULL;
+        char path[2 * PATH_MAX];
+        int r;
+
+        snprintf(path, sizeof(path), "%s/%.*s", directory, (int)strcspn(name, "/"), name);
+        if (last && last->guarded && strcmp(last->path, path) == 0)
+                return 0;
+        r = plan_add_fact(plan, NULL, path, NULL);
+        if (r == 0)
+                plan->facts[plan->n_facts - 1].guarded = true;
+        return r;
+}
+
 static bool is_at(const char *path, dev_t device, ino_t inode, uint64_t born)
 {
         struct statx st = { 0 };
@@ -271,10 +286,11 @@ static bool is_at(const char *path, dev_t device, ino_t inode, uint64_t born)
                policy_birth(&st) == born;
 }
 
-bool plan_facts_hold(const struct plan_fact *facts, size_t n)
+bool plan_facts_hold(const struct plan_fact *facts, size_t n, bool guarded)
 {
         for (size_t i = 0; i < n; i++)
-                if (!is_at(facts[i].path, facts[i].device, facts[i].inode, facts[i].born))
+                if ((guarded || !facts[i].guarded) &&
+                    !is_at(facts[i].path, facts[i].device, facts[i].inode, facts[i].born))
                         return false;
         return true;
 }
@@ -288,7 +304,7 @@ bool plan_is_current(const struct plan *plan)
                     !is_at(step->source, step->device, step->inode, step->born))
                         return false;
         }
-        return plan_facts_hold(plan->facts, plan->n_facts);
+        return plan_facts_hold(plan->facts, plan->n_facts, false);
 }
 
 /* ---- Identity and limits ---- */

@@ -74,6 +74,7 @@ struct plan_guard {
         char *path;       /* absolute, in the box */
         const char *name; /* the protected name; "" where another rule is the reason */
         bool hides;       /* nor may it be read */
+        bool absent;      /* there was not even the first part of its name */
 };
 
 bool plan_guards_anywhere(const struct plan_guard *guard);
@@ -110,12 +111,13 @@ struct plan_mark {
 };
 
 /* What was found on the host when the plan was made. A box that was prepared from it is out of date
- * when it is not so any more: a workspace was replaced, a protected name has come to be. */
+ * when it is not so any more: a workspace was replaced. */
 struct plan_fact {
         char *path;   /* on the host, absolute */
         dev_t device; /* 0, 0: there is nothing of that name */
         ino_t inode;
         uint64_t born; /* nanoseconds, 0 where unknown: file systems use numbers of inodes again */
+        bool guarded;  /* init keeps it whatever it is; it counts where there is nobody who does */
 };
 
 #define PLAN_RLIMITS_MAX 16
@@ -223,8 +225,8 @@ bool plan_is_caged(const cbx_policy *policy);
 /* Does the policy show what is at this path? */
 bool plan_shows(const struct plan *plan, const char *path);
 
-/* Do the facts still hold? */
-bool plan_facts_hold(const struct plan_fact *facts, size_t n);
+/* Do the facts still hold, with those that init looks after or without them? */
+bool plan_facts_hold(const struct plan_fact *facts, size_t n, bool guarded);
 /* The same, and is the system that every box shows where it was? */
 bool plan_is_current(const struct plan *plan);
 
@@ -263,6 +265,8 @@ int plan_add_fact(struct plan *plan, const char *directory, const char *path,
                   const struct plan_step *found);
 /* Look at an absolute path, and note what is there. */
 int plan_note(struct plan *plan, const char *path);
+/* The same of a name that is to be kept from coming to be: its first part is not there. */
+int plan_note_absent(struct plan *plan, const char *directory, const char *name);
 /* What stays as it is (plan_keep.c): by a path in the box; by who a directory is, and a name in it,
  * or who something is itself, without a name. The greater of both holds. */
 enum plan_keeping plan_keeps(const struct plan *plan, const char *path);

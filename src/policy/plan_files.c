@@ -182,14 +182,15 @@ static int add_hidden(struct plan *plan, int dirfd, const struct policy_path *ru
         return r;
 }
 
-/* Guard the names wherever the box can write to the workspace: another rule may show it, or a tree
+/* Guard a name wherever the box can write to the workspace: another rule may show it, or a tree
  * around it, at a second place. */
-static int guard_names(struct plan *plan, const char *workspace)
+static int guard_name(struct plan *plan, const char *workspace, const char *name, bool absent)
 {
+        size_t n_shown = plan->n_steps;
         char target[PATH_MAX];
         int r = 0;
 
-        for (size_t i = 0; r == 0 && i < plan->n_steps; i++) {
+        for (size_t i = 0; r == 0 && i < n_shown; i++) {
                 const char *rest = plan->steps[i].kind == PLAN_TREE && plan->steps[i].writable
                                            ? plan_below(workspace, plan->steps[i].source)
                                            : NULL;
@@ -197,21 +198,52 @@ static int guard_names(struct plan *plan, const char *workspace)
                 if (!rest)
                         continue;
                 snprintf(target, sizeof(target), "%s%s", plan->steps[i].target, rest);
-                for (char **name = plan->policy->protect; r == 0 && name && *name; name++)
-                        r = plan_add_guard(plan, target, *name);
+                r = plan_add_guard(plan, target, name);
+                if (r == 0)
+                        plan->guards[plan->n_guards - 1].absent = absent;
         }
         return r;
+}
+
+/* There are many protected names and most of them are nowhere: is there not even the first part of
+ * this one? `first` is what was asked for last. */
+static bool is_absent(int workspace, const char *name, char first[NAME_MAX + 1], bool *absent)
+{
+        size_t n = MIN(strcspn(name, "/"), (size_t)NAME_MAX);
+        struct stat st;
+
+        if (strncmp(first, name, n) == 0 && !first[n])
+                return *absent;
+        memcpy(first, name, n);
+        first[n] = '\0';
+        *absent = fstatat(workspace, first, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT;
+        return *absent;
+}
+
+static int protect_name(struct plan *plan, const char *workspace, const char *name, bool absent,
+                        const char *where)
+{
+        int r = guard_name(plan, workspace, name, absent);
+
+        if (r < 0 || policy_anywhere(name))
+                return r;
+        return absent ? plan_note_absent(plan, workspace, name)
+                      : plan_hold_name(plan, workspace, name, where);
 }
 
 static int add_protection(struct plan *plan, size_t index, cbx_error *error)
 {
         _cleanup_free_ char *workspace = strdup(plan->steps[index].source);
         const char *where = plan->steps[index].where;
+        int fd = plan->steps[index].fd;
+        char first[NAME_MAX + 1] = "";
+        bool absent = false;
 
-        if (!workspace || guard_names(plan, workspace) < 0)
+        if (!workspace)
                 return error_oom(error);
         for (char **name = plan->policy->protect; name && *name; name++) {
-                int r = policy_anywhere(*name) ? 0 : plan_hold_name(plan, workspace, *name, where);
+                int r = protect_name(plan, workspace, *name, is_absent(fd, *name, first, &absent),
+                                     where);
 
                 if (r < 0)
                         return error_set(error, r, "files.protect", "cannot protect %s in %s: %s",

@@ -234,6 +234,28 @@ static int mark_way(struct plan *plan, const struct plan_step *tree, const char 
         return r;
 }
 
+/* Is its name one that begins in the topmost directory of the tree? */
+static bool is_in_top(const struct plan_guard *guard, const struct plan_step *tree)
+{
+        const char *rest = tree ? plan_below(guard->path, tree->target) : NULL;
+
+        return rest && *rest && strcmp(rest + 1, guard->name) == 0;
+}
+
+/* There is nothing yet: the directory is the tree's own. */
+static int mark_absent(struct plan *plan, const struct plan_step *tree, const char *name)
+{
+        struct plan_node node = { tree->device, tree->inode, tree->born };
+        size_t n = strcspn(name, "/");
+        char first[NAME_MAX + 1];
+
+        if (n > NAME_MAX)
+                return 0;
+        memcpy(first, name, n);
+        first[n] = '\0';
+        return add_mark(plan, node, first, name[n] ? PLAN_ABOVE : PLAN_KEPT);
+}
+
 static int mark_guard(struct plan *plan, size_t index, unsigned *left)
 {
         const struct plan_guard *guard = &plan->guards[index];
@@ -243,6 +265,8 @@ static int mark_guard(struct plan *plan, size_t index, unsigned *left)
 
         if (plan_guards_anywhere(guard))
                 return 0;
+        if (guard->absent && is_in_top(guard, tree))
+                return mark_absent(plan, tree, guard->name);
         if (tree)
                 return mark_way(plan, tree, plan_below(guard->path, tree->target), keeping, left);
         for (size_t i = 0; i < plan->n_steps; i++) /* a tree that is hidden as a whole */

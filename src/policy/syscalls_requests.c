@@ -141,11 +141,14 @@ static const unsigned ioctl_apart[] = {
         0x8904 /* SIOCGPGRP */, 0x8946 /* SIOCETHTOOL */,
 };
 
-/* What the init of a box does that is forked from a zygote, whose filter it has. */
+/* What the init of a box does that is forked from a zygote, whose filter it has: it serves calls,
+ * and sees by a lease that nobody else has a memory file any more (box/shared.c). */
+static const unsigned fcntl_forking[] = { F_SETLEASE };
 static const unsigned ioctl_forking[] = {
         SECCOMP_IOCTL_NOTIF_RECV,     SECCOMP_IOCTL_NOTIF_SEND,
         SECCOMP_IOCTL_NOTIF_ID_VALID, 0x40082102 /* the same, as it was first numbered */,
-        SECCOMP_IOCTL_NOTIF_ADDFD,    0x8914 /* SIOCSIFFLAGS */,
+        SECCOMP_IOCTL_NOTIF_ADDFD,    0x40082104 /* SECCOMP_IOCTL_NOTIF_SET_FLAGS */,
+        0x8914 /* SIOCSIFFLAGS */,
 };
 
 static int add_values(struct rules *rules, const char *name, const unsigned *values, size_t n)
@@ -169,6 +172,8 @@ int rules_add_requests(struct rules *rules)
                 r = add_values(rules, "ioctl", ioctl_requests, ARRAY_SIZE(ioctl_requests));
         if (r == 0 && !caged)
                 r = add_values(rules, "ioctl", ioctl_apart, ARRAY_SIZE(ioctl_apart));
+        if (r == 0 && zygote)
+                r = add_values(rules, "fcntl", fcntl_forking, ARRAY_SIZE(fcntl_forking));
         if (r == 0 && zygote)
                 r = add_values(rules, "ioctl", ioctl_forking, ARRAY_SIZE(ioctl_forking));
         return r;

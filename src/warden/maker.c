@@ -60,6 +60,7 @@ static void pack_plan(struct pack *pack, const struct plan *plan)
                 pack_number(pack, plan->facts[i].device);
                 pack_number(pack, plan->facts[i].inode);
                 pack_number(pack, plan->facts[i].born);
+                pack_number(pack, plan->facts[i].guarded);
         }
         if (plan->zygote_filter)
                 fork_plan_pack(&forks, plan);
@@ -348,6 +349,7 @@ static int unpack_plan(struct unpack *unpack, struct maker_plan *ret)
                 plan->facts[i].device = unpack_number(unpack);
                 plan->facts[i].inode = unpack_number(unpack);
                 plan->facts[i].born = unpack_number(unpack);
+                plan->facts[i].guarded = unpack_number(unpack);
         }
         ret->forks = unpack_bytes(unpack, &ret->forks_length);
         plan->n_rlimits = plan_rlimits(&plan->policy->limits, plan->rlimits);

@@ -167,11 +167,12 @@ int pool_ask_for_zygote(struct pool *pool)
         return r;
 }
 
-/* Is the host as it was when the plan was made, as far as one may look without waiting? */
-static bool shows_host(const struct pool *pool)
+/* Is the host as it was when the plan was made, as far as one may look without waiting? What comes
+ * to be under a protected name init keeps; a zygote has no such init. */
+static bool shows_host(const struct pool *pool, bool zygote)
 {
         return !pool->plan || pool->plan->plan.remote ||
-               plan_facts_hold(pool->plan->plan.facts, pool->plan->plan.n_facts);
+               plan_facts_hold(pool->plan->plan.facts, pool->plan->plan.n_facts, zygote);
 }
 
 /* The host is not as it was when the plan was made: nothing that was made or asked for may be used,
@@ -278,7 +279,7 @@ void pool_take(struct pool *pool, struct pool_taker *taker)
 
         pool->taken++;
         pool->idle = 0;
-        if (!shows_host(pool))
+        if (!shows_host(pool, false))
                 outdate(pool);
         box = pool_take_fit(pool, taker->fresh);
         if (box) {
@@ -473,7 +474,7 @@ void pool_look(struct timer *timer, uint64_t now)
 {
         struct pool *pool = timer->owner;
 
-        if (pool->zygote && !shows_host(pool))
+        if (pool->zygote && !shows_host(pool, true))
                 outdate(pool);
         if (pool->taken == 0) {
                 pool->target /= 2;

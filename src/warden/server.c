@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include "warden/peer.h"
+#include "warden/credentials.h"
 #include "warden/scope.h"
 
 #define POLICIES_MAX 256   /* that one client may have in use */

@@ -2215,7 +2215,7 @@ def r168_limits(box):
     problems = []
     env = dict(os.environ, ATTACK_SECRET=SECRET)
     limits = [f"--nofile={n}" for n in range(3, 40)] + ["--fsize=0", "--nproc=1", "--as=60000000"]
-    limits += ["--data=2000000", "--stack=131072", "--memlock=0", "--msgqueue=0", "--sigpending=0"]
+    limits += ["--data=4000000", "--stack=131072", "--memlock=0", "--msgqueue=0", "--sigpending=0"]
     for limit in limits:
         result = box.run("R169-fences", prefix=("prlimit", limit), env=env)
         if result.report is None and result.code in (125, 126, 127):

@@ -7,8 +7,8 @@
  * connections are made by its init: whoever connected is not who speaks then, and mostly dead. Who
  * listens there is under filters, as no warden is.
  */
-#ifndef WARDEN_PEER_H
-#define WARDEN_PEER_H
+#ifndef WARDEN_CREDENTIALS_H
+#define WARDEN_CREDENTIALS_H
 
 #include <stdbool.h>
 #include <sys/types.h>

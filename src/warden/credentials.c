@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "warden/peer.h"
+#include "warden/credentials.h"
 
 #include <fcntl.h>
 #include <poll.h>
