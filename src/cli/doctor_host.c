@@ -368,7 +368,12 @@ void doctor_explain_cgroup(const struct doctor_host *host, struct doctor_obstacl
 {
         enum cgroup_obstacle obstacle = host->cgroup_obstacle;
 
-        if (obstacle == CGROUP_FINE)
+        if (obstacle == CGROUP_FINE && host->cgroup_version == 1)
+                explain(ret,
+                        "cgroup v1 is used where it is required: to enter a group takes a "
+                        "tenth of a call",
+                        "ask for it with --require cgroup (\"require\" in a policy)");
+        else if (obstacle == CGROUP_FINE)
                 explain(ret, "no group could be made although there is a place for it",
                         "raise cgroup.max.descendants and cgroup.max.depth of the groups above");
         else

@@ -16,6 +16,18 @@ static const char *kept_cpu_by(const struct policy_limits *limits, enum cgroup_m
                                                    : NULL;
 }
 
+/* With what is not held: the rest, and each bound, is in docs/security.md. */
+static const char *kept_memory_by(const cbx_policy *policy, bool caged, enum cgroup_means cgroup)
+{
+        bool unseen = caged || policy->network == POLICY_NETWORK_HOST;
+
+        return !policy->limits.memory    ? NULL
+               : cgroup == CGROUP_MEMORY ? "cgroup memory.limit_in_bytes, counting by init"
+               : cgroup != CGROUP_NONE   ? "cgroup memory.max"
+               : unseen ? "counting by init, RLIMIT_DATA; not file locks, sockets in flight"
+                        : "counting by init, RLIMIT_DATA; not file locks";
+}
+
 /* Is its absence what the policy asked for, rather than the host's fault? */
 static bool not_asked(const cbx_policy *policy, enum guarantee guarantee)
 {
@@ -76,12 +88,7 @@ static const char *kept_by(const cbx_policy *policy, enum guarantee guarantee, b
         case GUARANTEE_ENVIRONMENT:
                 return "own environment block";
         case GUARANTEE_MEMORY:
-                return !limits->memory           ? NULL
-                       : cgroup == CGROUP_MEMORY ? "cgroup memory.limit_in_bytes, counting by init"
-                       : cgroup != CGROUP_NONE
-                               ? "cgroup memory.max"
-                               : "counting by init: pages, page tables, shared memory, "
-                                 "buffers, descriptors; RLIMIT_DATA";
+                return kept_memory_by(policy, caged, cgroup);
         case GUARANTEE_PIDS:
                 return !limits->processes       ? NULL
                        : cgroup > CGROUP_MEMORY ? "cgroup pids.max, RLIMIT_NPROC"
