@@ -630,9 +630,11 @@ def denied_at_once(user):
 @harness.for_people("require: what the host has is enforced, what it has not stops the call")
 def require(user):
     base = run("--json", "--", "true", user=user)
+    # The memory controller of cgroup v1 is used where it is asked for, and is root's alone.
+    v1 = not user and os.path.exists("/sys/fs/cgroup/memory/cgroup.procs")
     for name in ("landlock", "cgroup", "files", "memory"):
         result = run("--json", "--require", name, "--", "echo", "ran", user=user)
-        if base.guarantee(name)["enforced"]:
+        if base.guarantee(name)["enforced"] or (name == "cgroup" and v1 and result.code == 0):
             equal((result.code, result.guarantee(name)["enforced"]), (0, True), f"{name}: {result.brief()}")
             continue
         equal((result.code, result.reason), (125, "setup"), f"{name}: {result.brief()}")

@@ -208,7 +208,7 @@ static int read_timevals(const struct seccomp_notif *call, uint64_t address, str
 
 static int read_seconds(const struct seccomp_notif *call, uint64_t address, struct request *to)
 {
-        struct utimbuf times;
+        struct utimbuf times = { 0 };
         int r;
 
         to->now = address == 0;

@@ -112,7 +112,7 @@ static void check_inputs(struct check *check, const struct tool *tool,
 
 static int note_tool(struct check *check, struct tool *tool)
 {
-        struct tool **tools = reallocarray(check->tools, check->n_tools + 1, sizeof(*tools));
+        struct tool **tools = reallocarray(check->tools, check->n_tools + 1, sizeof(void *));
 
         if (!tools)
                 return -ENOMEM;

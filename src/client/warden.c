@@ -383,6 +383,7 @@ static int introduce(cbx_warden *warden, cbx_policy *policy, struct wire_policy 
         asked->length = strlen(text);
         wire_pack_policy(&pack, asked);
         policy_pin_list_free(TAKE_PTR(asked->pins), asked->n_pins);
+        asked->n_pins = 0; /* it may be asked for again, of another warden */
         if (pack.buffer.length > WIRE_REQUEST_MAX)
                 return -E2BIG;
         r = wire_send_packed(warden->socket, WIRE_POLICY, &pack, NULL, 0, 0);

@@ -323,7 +323,7 @@ static int copy_pin(const struct policy_pin *from, struct policy_pin *ret)
 
 int policy_pin_take(cbx_policy *policy, const struct policy_pin *given)
 {
-        struct policy_pin pin;
+        struct policy_pin pin = { 0 };
         int r = 0;
 
         pthread_mutex_lock(&policy->lock);

@@ -27,7 +27,7 @@ void policy_pin_list_free(struct policy_pin *pins, size_t n);
 uint64_t policy_pin_state(cbx_policy *policy, const char *directory);
 
 /* Take over what somebody else has found; policy_pin() then looks up what he has not. */
-int policy_pin_take(cbx_policy *policy, const struct policy_pin *pin);
+int policy_pin_take(cbx_policy *policy, const struct policy_pin *given);
 
 /* Take over all that another policy has found. */
 int policy_pin_copy(cbx_policy *from, cbx_policy *to);

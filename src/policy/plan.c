@@ -209,7 +209,9 @@ int plan_add_tree(struct plan *plan, int dirfd, const char *host, const char *ta
         char *source = NULL;
         int fd = open_source(dirfd, host, &source);
 
-        return fd < 0 ? fd : add_opened(plan, fd, source, target, writable, where);
+        if (fd < 0 || !source)
+                return fd < 0 ? fd : -ENOMEM;
+        return add_opened(plan, fd, source, target, writable, where);
 }
 
 int plan_add_rule(struct plan *plan, const struct policy_path *rule, const char *target,

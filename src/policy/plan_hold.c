@@ -97,26 +97,26 @@ static int go_on(struct way *way, char place[PATH_MAX])
         }
         if (snprintf(joined, sizeof(joined), "%s/%.*s", way->at, (int)n, rest) >= PATH_MAX)
                 return -ENAMETOOLONG;
-        strcpy(place, joined);
+        memcpy(place, joined, strlen(joined) + 1);
         length = readlink(place, link, sizeof(link) - 1);
         if (length < 0 && errno == ENOTDIR)
                 return -ENOTDIR;
         if (length < 0 && errno == ENOENT && !strstr(rest, "..")) { /* there is nothing yet */
                 if (snprintf(joined, sizeof(joined), "%s/%s", way->at, rest) >= PATH_MAX)
                         return -ENAMETOOLONG;
-                strcpy(way->at, joined);
+                memcpy(way->at, joined, strlen(joined) + 1);
                 way->left[0] = '\0';
                 return 0;
         }
         if (length <= 0) {
-                strcpy(way->at, place);
+                memcpy(way->at, place, strlen(place) + 1);
                 memmove(way->left, rest + n, strlen(rest + n) + 1);
                 return 0;
         }
         link[length] = '\0';
         if (snprintf(joined, sizeof(joined), "%s%s", link, rest + n) >= PATH_MAX)
                 return -ENAMETOOLONG;
-        strcpy(way->left, joined);
+        memcpy(way->left, joined, strlen(joined) + 1);
         if (link[0] == '/')
                 way->at[0] = '\0';
         return ++way->links > LINKS_MAX ? -ELOOP : 1;
@@ -131,8 +131,8 @@ int plan_hold_name(struct plan *plan, const char *directory, const char *name, c
         if (snprintf(path, sizeof(path), "%s/%s", directory, name) >= PATH_MAX)
                 return -ENAMETOOLONG;
         r = plan_note(plan, path);
-        strcpy(way.at, directory);
-        strcpy(way.left, name);
+        memcpy(way.at, directory, strlen(directory) + 1);
+        memcpy(way.left, name, strlen(name) + 1);
         way.links = 0;
         while (r >= 0 && way.left[strspn(way.left, "/")]) {
                 r = go_on(&way, place);

@@ -58,8 +58,8 @@ extern const struct attack attacks_extra[];     /* X: beyond the list */
 extern const struct attack attacks_memory2[];   /* S9, S11 */
 extern const struct attack attacks_traces[];
 extern const struct attack attacks_filter[]; /* S */
-extern const struct attack attacks_cage[]; /* what no namespace keeps */
-extern const struct attack attacks_keep[]; /* while the host works */
+extern const struct attack attacks_cage[];   /* what no namespace keeps */
+extern const struct attack attacks_keep[];   /* while the host works */
 
 extern const char *self_path;  /* argv[0] */
 extern const char *self_token; /* the token, to hand on to an exec of oneself */

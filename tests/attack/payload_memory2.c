@@ -156,8 +156,9 @@ static long take_memfd_closed(long total)
 
         for (; have < total; have += PIECE) {
                 int fd = fill_memfd(PIECE);
+                void *page = fd < 0 ? MAP_FAILED : mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, 0);
 
-                if (fd < 0 || mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, 0) == MAP_FAILED)
+                if (page == MAP_FAILED)
                         break;
                 close(fd);
         }

@@ -98,8 +98,8 @@ static void wake(pid_t holder)
         static const int signals[] = { SIGSTOP, SIGCONT, SIGSTOP, SIGCONT, SIGURG, SIGUSR1 };
         int pair[2];
 
-        for (char *at = &__data_start; at + 4 <= &_end; at += 4)
-                (void)futex_wake(at);
+        for (uintptr_t at = (uintptr_t)&__data_start; at + 4 <= (uintptr_t)&_end; at += 4)
+                (void)futex_wake((void *)at);
         if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0) {
                 (void)fcntl(pair[0], F_SETOWN, holder);
                 (void)fcntl(pair[0], F_SETFL, O_ASYNC);
