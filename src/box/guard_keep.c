@@ -12,7 +12,8 @@
 #include "box/guard.h"
 #include "box/init.h"
 
-#define DEPTH_MAX 512 /* of directories: deeper than any path that can be said */
+#define DEPTH_MAX 2048 /* of directories: deeper than any path that can be said */
+#define STRIDE 4       /* gone up at once: each ".." takes as long as the way is deep */
 
 int guard_look(int fd, const char *name, struct statx *ret)
 {
@@ -43,14 +44,37 @@ bool guard_needs_way(const struct child *child, const char *text)
         return tree_of(child->plan, text) != NULL;
 }
 
+/* A directory above one that is open. */
+struct ladder {
+        int at;
+        int own; /* the same, where it is ours to close */
+        char up[3 * STRIDE + 1];
+};
+
+static int go_up(struct ladder *ladder)
+{
+        size_t n = strlen(ladder->up);
+        int next;
+
+        text_copy(ladder->up + n, 4, n == 0 ? ".." : "/..");
+        if (n + 4 <= sizeof(ladder->up) - 3)
+                return 0;
+        next = openat(ladder->at, ladder->up, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        base_close(ladder->own);
+        ladder->at = ladder->own = next;
+        ladder->up[0] = '\0';
+        return next < 0 ? -errno : 0;
+}
+
 /* Go up from the directory of a place to the tree that shows it. Where the way cannot be seen
  * nothing is let through: the program could have closed it. */
 static enum plan_keeping look_up(const struct plan *plan, const char *top, int directory,
                                  const char *text)
 {
+        struct ladder ladder = { .at = directory, .own = -1 };
         const char *end = text + strlen(text);
-        char up[3 * DEPTH_MAX + 1] = "", name[NAME_MAX + 1];
         enum plan_keeping found = PLAN_FREE;
+        char name[NAME_MAX + 1];
         size_t base = strlen(top);
 
         for (unsigned depth = 0; end > text + base && *top; depth++) {
@@ -59,17 +83,23 @@ static enum plan_keeping look_up(const struct plan *plan, const char *top, int d
                 enum plan_keeping below;
                 struct statx st;
 
-                if (depth == DEPTH_MAX || !slash || guard_look(directory, up, &st) < 0)
-                        return PLAN_HIDDEN;
+                if (depth == DEPTH_MAX || !slash || guard_look(ladder.at, ladder.up, &st) < 0) {
+                        found = PLAN_HIDDEN;
+                        break;
+                }
                 text_copy(name, MIN(sizeof(name), (size_t)(end - slash)), slash + 1);
                 node = plan_node_of(&st);
                 below = plan_keeps_node(plan, &node, name);
                 found = MAX(found, depth == 0 || below >= PLAN_KEPT ? below : PLAN_FREE);
                 below = plan_keeps_node(plan, &node, NULL);
                 found = MAX(found, below >= PLAN_KEPT ? below : PLAN_FREE);
-                text_copy(up + strlen(up), 4, depth == 0 ? ".." : "/..");
                 end = slash;
+                if (go_up(&ladder) < 0) {
+                        found = PLAN_HIDDEN;
+                        break;
+                }
         }
+        base_close(ladder.own);
         return found;
 }
 

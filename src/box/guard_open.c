@@ -126,6 +126,12 @@ static int open_special(struct child *child, const struct seccomp_notif *call, i
         guard_leave();
 }
 
+/* /dev/null and its kin never do. */
+static bool is_memory(const struct statx *st)
+{
+        return S_ISCHR(st->stx_mode) && st->stx_rdev_major == 1;
+}
+
 /* Of other processes' files in /proc init may open what the program may not. */
 static int open_in_proc(int held, int flags)
 {
@@ -178,7 +184,7 @@ static int open_file(struct child *child, const struct seccomp_notif *call,
         bool proc = strncmp(text, "/proc/", 6) == 0;
         int fd;
 
-        if (!S_ISREG(st->stx_mode) && !S_ISDIR(st->stx_mode))
+        if (!S_ISREG(st->stx_mode) && !S_ISDIR(st->stx_mode) && !is_memory(st))
                 return open_special(child, call, held, opening->flags, st);
         if (changes(opening) && !guard_is_alive(child, call))
                 return DONE;

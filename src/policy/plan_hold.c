@@ -131,6 +131,8 @@ int plan_hold_name(struct plan *plan, const char *directory, const char *name, c
         if (snprintf(path, sizeof(path), "%s/%s", directory, name) >= PATH_MAX)
                 return -ENAMETOOLONG;
         r = plan_note(plan, path);
+        if (r == 0 && plan->facts[plan->n_facts - 1].inode == 0)
+                plan->facts[plan->n_facts - 1].guarded = true; /* should it come to be */
         memcpy(way.at, directory, strlen(directory) + 1);
         memcpy(way.left, name, strlen(name) + 1);
         way.links = 0;

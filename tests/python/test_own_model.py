@@ -140,7 +140,23 @@ def test_files_of_an_executor_are_none_that_the_host_executes(host, name):
 
 
 def test_an_executor_whose_code_leaves_a_deep_tree(host):
-    code = "import os\nos.chdir('out')\nfor _ in range(1200):\n    os.mkdir('d'); os.chdir('d')\nopen('x', 'w')\nprint('made')"
+    code = textwrap.dedent("""\
+        import os
+        os.chdir("out")
+        top = os.open(".", os.O_RDONLY)
+        for name in ("upper", "lower"):  # each is far quicker to make than both in one
+            os.chdir(top)
+            os.mkdir(name)
+            os.chdir(name)
+            for _ in range(600):
+                os.mkdir("d")
+                os.chdir("d")
+            open("x", "w")
+            if name == "upper":
+                bottom = os.open(".", os.O_RDONLY)
+        os.rename("lower", "lower", src_dir_fd=top, dst_dir_fd=bottom)
+        print("made")
+        """)
     for place in (None, host / "work" / "sub"):
         done = asyncio.run(SubprocessExecutor(cwd=place).run(code))
         assert done.stdout == "made\n" and done.artifacts == {}

@@ -205,7 +205,7 @@ ATTACKS = """
                 try:
                     os.kill(pid, signal.SIGKILL)
                     return pid
-                except ProcessLookupError:
+                except (ProcessLookupError, PermissionError):  # nobody, or one who acts for init
                     pass
         return 0
     def _memory():  # whatever its zygote knew of the warden is not mapped any more
