@@ -237,5 +237,114 @@ def hidden_neighbour():
     equal(result.out, b"shown\n", result.brief())
 
 
+# ---- The host works meanwhile ----
+
+UNFENCED = SCRATCH.install(os.environ.get("CALLBOX_UNFENCED") or str(harness.REPO / "build/tests/callbox-unfenced"), "callbox-unfenced")
+
+# Tries to get at what is kept, says what it got, before and after what the host does.
+TRIES = """
+import os, sys
+def tried(name, call):
+    try:
+        call()
+        print(name, flush=True)
+    except OSError:
+        pass
+{begin}
+print("ready", flush=True)
+sys.stdin.readline()
+{tries}
+print("done", flush=True)
+"""
+
+
+def while_the_host(begin, tries, act, user, options, control=False):
+    """What a program in a box got hold of after the host has done something."""
+    place = SCRATCH.directory(user=user)
+    for part in ("ws/.git/hooks", "ws/sub", "out"):
+        (place / part).mkdir(parents=True)
+    for name, text in (("ws/.git/config", "[core]\n"), ("ws/.envrc", "old\n"), ("ws/sub/.env", "old\n")):
+        (place / name).write_text(text)
+    for path in (place, *place.rglob("*")):
+        harness.Scratch.own(path, user)
+    fences = ["--without", "protect,hide"] if control else []
+    command = [UNFENCED if control else CALLBOX, "run", "-q", "--timeout", "30", *fences, *options, "--workspace", str(place / "ws"), "--", "python3", "-c",
+               TRIES.format(begin=begin, tries=tries)]
+    process = subprocess.Popen(harness.as_user(command) if user else command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                               cwd=place / "ws")
+    before, line = b"", process.stdout.readline()
+    while line not in (b"ready\n", b""):
+        before, line = before + line, process.stdout.readline()
+    act(place)
+    out, _ = process.communicate(b"\n", timeout=60)
+    check(out.endswith(b"done\n"), f"it came to its end: {before + out}")
+    return (before + out).decode().splitlines()[:-1]
+
+
+def move_out(place):
+    """As an editor and git save, and then the directories leave the workspace."""
+    for name in ("ws/sub/.env", "ws/.git/config"):
+        (place / "out/new").write_text("new\n")
+        os.chmod(place / "out/new", 0o666)
+        os.replace(place / "out/new", place / name)
+    os.rename(place / "ws/.git/hooks", place / "out/hooks")
+    os.mkdir(place / "ws/.git/hooks")
+    os.chmod(place / "ws/.git/hooks", 0o777)
+    for name in ("sub", ".git"):
+        os.rename(place / "ws" / name, place / "out" / name)
+
+
+MOVED_BEGIN = "sub, git = os.open('sub', os.O_PATH), os.open('.git', os.O_PATH)"
+MOVED = """
+tried("read", lambda: os.open(".env", os.O_RDONLY, dir_fd=sub))
+tried("write", lambda: os.open("config", os.O_WRONLY, dir_fd=git))
+tried("make", lambda: os.open("hooks/pre-commit", os.O_WRONLY | os.O_CREAT, dir_fd=git))
+tried("move", lambda: os.rename("config", "config.x", src_dir_fd=git, dst_dir_fd=git))
+os.fchdir(git)
+tried("write here", lambda: os.open("config", os.O_WRONLY))
+tried("mode", lambda: os.chmod("config", 0o600))
+"""
+
+
+@harness.for_people("S3: what the host replaces and then moves out of the tree stays kept and hidden")
+def moved_out(user):
+    options = ["--hide", "sub/.env"]
+    equal(while_the_host(MOVED_BEGIN, MOVED, move_out, user, options), [], "what it got")
+
+
+@harness.case("S3: without the fences, all of that is got")
+def moved_out_control():
+    found = while_the_host(MOVED_BEGIN, MOVED, move_out, True, ["--hide", "sub/.env"], control=True)
+    check({"read", "write", "make"} <= set(found), f"got {found}")
+
+
+# Names under which the host writes what it then renames.
+DRAFTS = (".envrc.tmp", ".envrc~", ".envrc.lock", ".envrc.4711", "..envrc.swp", ".#.envrc", ".ENVRC.new", ".git/config.lock")
+DRAFT_BEGIN = "for name in {names!r}:\n    tried(name, lambda: held.append(os.open(name, os.O_RDWR | os.O_CREAT)))"
+
+
+def drafts(user, options):
+    begin = "held = []\n" + DRAFT_BEGIN.format(names=DRAFTS)
+    tries = "tried('later', lambda: os.open('.envrc.part', os.O_WRONLY))\nfor fd in held: print('held')"
+
+    def save(place):
+        (place / "ws/.envrc.part").write_text("host's\n")
+        os.chmod(place / "ws/.envrc.part", 0o666)
+
+    equal(while_the_host(begin, tries, save, user, options), [], "what it got")
+
+
+for _box in ("namespaces", "landlock"):
+    harness.for_people(f"S3: nor are the names open under which editors and git write what becomes a kept file ({_box})")(
+        lambda user, box=_box: drafts(user, ["--box", box]))
+
+
+@harness.case("S3: without the fence, they are")
+def drafts_control():
+    begin = "held = []\n" + DRAFT_BEGIN.format(names=DRAFTS)
+    found = while_the_host(begin, "", lambda place: None, True, [], control=True)
+    equal(sorted(found), sorted(DRAFTS), "what it got")
+
+
 if __name__ == "__main__":
     sys.exit(harness.main(after=SCRATCH.remove))

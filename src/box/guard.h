@@ -101,6 +101,8 @@ enum plan_keeping guard_keeping(const struct child *child, int directory, const 
 enum plan_keeping guard_keeping_node(const struct child *child, const struct statx *st);
 enum plan_keeping guard_keeping_of(const struct child *child, const char *text,
                                    const struct statx *st);
+/* Is it not where its text says, as the host has moved it out of a tree? */
+bool guard_is_misplaced(const struct child *child, const char *text, const struct statx *st);
 /* Does it take its directory to tell? */
 bool guard_needs_way(const struct child *child, const char *text);
 /* May init change something here for a program that Landlock would not let? */

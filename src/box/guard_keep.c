@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/sysmacros.h>
 
 #include "box/guard.h"
 #include "box/init.h"
@@ -103,6 +104,50 @@ static enum plan_keeping look_up(const struct plan *plan, const char *top, int d
         return found;
 }
 
+static bool is_same(const struct statx *a, const struct statx *b)
+{
+        return a->stx_ino == b->stx_ino && a->stx_dev_major == b->stx_dev_major &&
+               a->stx_dev_minor == b->stx_dev_minor;
+}
+
+/* Is it of a tree's file system, though its text is in none of them? */
+static bool is_of_tree(const struct plan *plan, const struct statx *st)
+{
+        dev_t device = makedev(st->stx_dev_major, st->stx_dev_minor);
+
+        for (size_t i = 0; i < plan->n_steps; i++)
+                if (plan->steps[i].kind == PLAN_TREE && !plan->steps[i].system &&
+                    plan->steps[i].device == device)
+                        return true;
+        return false;
+}
+
+/* Of a directory that the host has moved out of a tree the kernel tells no place that would be
+ * right: then it is not there. */
+bool guard_is_misplaced(const struct child *child, const char *text, const struct statx *st)
+{
+        const struct plan *plan = child->plan;
+        struct statx now;
+
+        if (plan->caged || plan->n_marks == 0 || text[0] != '/' || tree_of(plan, text) ||
+            !is_of_tree(plan, st))
+                return false;
+        return guard_look(AT_FDCWD, text, &now) < 0 || !is_same(&now, st);
+}
+
+static bool is_directory_misplaced(const struct child *child, int directory, const char *text)
+{
+        const char *slash = strrchr(text, '/');
+        char parent[PATH_MAX];
+        struct statx st;
+
+        if (directory < 0 || child->plan->n_marks == 0 || !slash)
+                return false;
+        text_copy(parent, MIN(sizeof(parent), (size_t)(slash - text) + 1), text);
+        return guard_look(directory, "", &st) < 0 ||
+               guard_is_misplaced(child, *parent ? parent : "/", &st);
+}
+
 enum plan_keeping guard_keeping(const struct child *child, int directory, const char *text)
 {
         const struct plan *plan = child->plan;
@@ -111,6 +156,8 @@ enum plan_keeping guard_keeping(const struct child *child, int directory, const 
 
         if (tree && found < PLAN_HIDDEN)
                 found = MAX(found, look_up(plan, tree->target, directory, text));
+        else if (found < PLAN_HIDDEN && is_directory_misplaced(child, directory, text))
+                found = PLAN_HIDDEN;
         return fenced(found);
 }
 
@@ -146,13 +193,13 @@ enum plan_keeping guard_keeping_of(const struct child *child, const char *text,
 
         found = MAX(found, st->stx_nlink == 0 ? keeping_of_deleted(child, text)
                                               : fenced(plan_keeps(child->plan, text)));
+        if (st->stx_nlink > 0 && guard_is_misplaced(child, text, st))
+                return fenced(PLAN_HIDDEN);
         if (text[0] != '/' || !guard_needs_way(child, text) || st->stx_nlink == 0)
                 return found;
         text_copy(parent, MIN(sizeof(parent), (size_t)(slash - text) + 1), text);
         directory = open(*parent ? parent : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-        if (directory < 0 || guard_look(directory, slash + 1, &now) < 0 ||
-            now.stx_ino != st->stx_ino || now.stx_dev_major != st->stx_dev_major ||
-            now.stx_dev_minor != st->stx_dev_minor)
+        if (directory < 0 || guard_look(directory, slash + 1, &now) < 0 || !is_same(&now, st))
                 return fenced(PLAN_HIDDEN);
         return MAX(found, guard_keeping(child, directory, text));
 }

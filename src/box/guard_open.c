@@ -237,6 +237,8 @@ static int try_at_once(struct child *child, const struct seccomp_notif *call,
         if (r < 0 || guard_needs_way(child, text) || strncmp(text, "/proc/", 6) == 0)
                 return r < 0 ? r : -EAGAIN;
         r = guard_look(held, "", &st);
+        if (r == 0 && guard_is_misplaced(child, text, &st))
+                return -EAGAIN;
         if (r == 0)
                 r = check(child, opening, held, text, &st,
                           MAX(guard_keeping(child, -1, text), guard_keeping_node(child, &st)));

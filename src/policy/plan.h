@@ -83,6 +83,9 @@ bool plan_guards_anywhere(const struct plan_guard *guard);
 bool plan_is_guarded(const struct plan_guard *guard, const char *path);
 /* The same by text, of a name in a place (plan_names.c). */
 bool plan_means(const char *guarded, const char *name, const char *path);
+/* Is it a name under which editors and git write what they then rename to `kept`, in the same
+ * directory? Whoever has that open has the kept file afterwards. */
+bool plan_is_draft(const char *kept, const char *path);
 /* Is it in a repository, of which no directory may become one of its own? */
 struct plan;
 bool plan_parts_repository(const struct plan *plan, const char *path);

@@ -43,6 +43,8 @@ static enum plan_keeping keeps(const struct plan_guard *guard, const struct plan
         size_t length, n = strlen(path);
         bool deeper;
 
+        if (!plan_guards_anywhere(guard) && plan_is_draft(guard->path, path))
+                return guard->hides ? PLAN_HIDDEN : PLAN_KEPT;
         if (plan_guards_anywhere(guard) || !plan_is_guarded(guard, path))
                 return PLAN_FREE;
         length = strlen(guard->path);
@@ -91,6 +93,12 @@ static bool is_same(const struct plan_node *a, const struct plan_node *b)
                (a->born == b->born || !a->born || !b->born);
 }
 
+static bool means(const struct plan_mark *mark, const char *name)
+{
+        return strcasecmp(mark->name, name) == 0 ||
+               (mark->keeping >= PLAN_KEPT && plan_is_draft(mark->name, name));
+}
+
 enum plan_keeping plan_keeps_node(const struct plan *plan, const struct plan_node *node,
                                   const char *name)
 {
@@ -100,7 +108,7 @@ enum plan_keeping plan_keeps_node(const struct plan *plan, const struct plan_nod
                 const struct plan_mark *mark = &plan->marks[i];
 
                 if (mark->keeping > found && is_same(&mark->node, node) &&
-                    (name ? mark->name && strcasecmp(mark->name, name) == 0 : !mark->name))
+                    (name ? mark->name && means(mark, name) : !mark->name))
                         found = mark->keeping;
         }
         return found;

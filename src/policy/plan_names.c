@@ -121,6 +121,43 @@ bool plan_parts_repository(const struct plan *plan, const char *path)
         return false;
 }
 
+/* ---- Drafts ---- */
+
+static const char *const draft_ends[] = {
+        "~",    ".lock", ".tmp", ".temp", ".new",  ".part",        ".swp",
+        ".swo", ".swx",  ".bak", ".sav",  ".save", "___jb_tmp___", "___jb_old___",
+};
+
+/* "NAME.1234", "NAME.x8f3Qa": a number, or letters that were drawn by lot. */
+static bool is_drawn(const char *end)
+{
+        return end[0] == '.' && end[1] && strpbrk(end, "0123456789") &&
+               end[1 + strspn(end + 1, "0123456789abcdefghijklmnopqrstuvwxyz"
+                                       "ABCDEFGHIJKLMNOPQRSTUVWXYZ_-")] == '\0';
+}
+
+bool plan_is_draft(const char *kept, const char *path)
+{
+        const char *slash = strrchr(kept, '/'), *name = slash ? slash + 1 : kept, *end;
+        size_t place = (size_t)(name - kept), n = strlen(name);
+
+        if (strncasecmp(kept, path, place) != 0 || strchr(path + place, '/') || n == 0)
+                return false;
+        path += place;
+        /* ".#NAME", "#NAME#", ".NAME.swp", ".NAME.Xq3f9a" */
+        if ((path[0] == '.' || path[0] == '#') && strncasecmp(path + 1, name, n) == 0)
+                return path[1 + n] == '.' || path[1 + n] == '#' || path[1 + n] == '~';
+        if (path[0] == '.' && path[1] == '#' && strncasecmp(path + 2, name, n) == 0)
+                return path[2 + n] == '\0';
+        if (strncasecmp(path, name, n) != 0)
+                return false;
+        end = path + n;
+        for (size_t i = 0; i < sizeof(draft_ends) / sizeof(*draft_ends); i++)
+                if (strcasecmp(end, draft_ends[i]) == 0)
+                        return true;
+        return is_drawn(end);
+}
+
 /* ---- Guards ---- */
 
 /* Most names differ from most others at once, and this is asked for each file that is made. */

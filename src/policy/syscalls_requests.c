@@ -133,12 +133,14 @@ static const unsigned ioctl_requests[] = {
         0x80045200 /* RNDGETENTCNT */,
 };
 
-/* ... and those for which a mount asks whether it may be written to, or whose answer is about the
- * box's own network and processes. */
+/* Of a file that is open for reading, where a mount says whether it may be changed and nobody takes
+ * that mount away. */
+static const unsigned ioctl_flags[] = { FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR };
+
+/* ... and those whose answer is about the box's own network and processes. */
 static const unsigned ioctl_apart[] = {
-        FS_IOC_SETFLAGS,        FS_IOC_FSSETXATTR,        FIDEDUPERANGE,
-        0x8901 /* FIOSETOWN */, 0x8902 /* SIOCSPGRP */,   0x8903 /* FIOGETOWN */,
-        0x8904 /* SIOCGPGRP */, 0x8946 /* SIOCETHTOOL */,
+        FIDEDUPERANGE,          0x8901 /* FIOSETOWN */, 0x8902 /* SIOCSPGRP */,
+        0x8903 /* FIOGETOWN */, 0x8904 /* SIOCGPGRP */, 0x8946 /* SIOCETHTOOL */,
 };
 
 /* What the init of a box does that is forked from a zygote, whose filter it has: it serves calls,
@@ -172,6 +174,8 @@ int rules_add_requests(struct rules *rules)
                 r = add_values(rules, "ioctl", ioctl_requests, ARRAY_SIZE(ioctl_requests));
         if (r == 0 && !caged)
                 r = add_values(rules, "ioctl", ioctl_apart, ARRAY_SIZE(ioctl_apart));
+        if (r == 0 && !caged && !(rules->variant & (SYSCALLS_GUARDED | SYSCALLS_HIDING)))
+                r = add_values(rules, "ioctl", ioctl_flags, ARRAY_SIZE(ioctl_flags));
         if (r == 0 && zygote)
                 r = add_values(rules, "fcntl", fcntl_forking, ARRAY_SIZE(fcntl_forking));
         if (r == 0 && zygote)

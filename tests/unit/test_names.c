@@ -98,12 +98,30 @@ static void repositories(void **state)
         assert_all("**/HEAD", others, false);
 }
 
+static void drafts_of_a_kept_file(void **state)
+{
+        static const char *const are[] = { "/w/.envrc~",     "/w/.envrc.tmp",   "/w/.ENVRC.Lock",
+                                           "/w/.envrc.4711", "/w/..envrc.swp",  "/w/.#.envrc",
+                                           "/w/#.envrc#",    "/w/.envrc.x8f3Qa" };
+        static const char *const others[] = { "/w/.envrc",       "/w/.envrc.example",
+                                              "/w/.envrc.local", "/w/sub/.envrc.tmp",
+                                              "/w/.envrc.tmp/x", "/w/x.envrc.tmp",
+                                              "/w/.envrcs",      "/other/.envrc.tmp" };
+
+        (void)state;
+        for (size_t i = 0; i < ARRAY_SIZE(are); i++)
+                assert_true(plan_is_draft("/w/.envrc", are[i]));
+        for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+                assert_false(plan_is_draft("/w/.envrc", others[i]));
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_name_and_what_is_above_and_below),
                 cmocka_unit_test(other_spellings_at_any_depth),
                 cmocka_unit_test(repositories),
+                cmocka_unit_test(drafts_of_a_kept_file),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
