@@ -237,6 +237,19 @@ def hidden_neighbour():
     equal(result.out, b"shown\n", result.brief())
 
 
+@harness.for_people("who opens a pipe for a program that was killed is not left")
+def killed_in_opening(user):
+    place = SCRATCH.directory(user=user)
+    script = ("import os, signal, time\nos.mkfifo('p')\n"
+              "for _ in range(100):\n"
+              "  pid = os.fork()\n"
+              "  if pid == 0: os.open('p', os.O_WRONLY); os._exit(0)\n"
+              "  time.sleep(0.005); os.kill(pid, 9); os.waitpid(pid, 0)\n"
+              "print('done')\n")
+    result = run("-q", "--processes", "24", "--workspace", str(place), "--", "python3", "-c", script, user=user)
+    equal(result.out, b"done\n", result.brief())
+
+
 # ---- The host works meanwhile ----
 
 UNFENCED = SCRATCH.install(os.environ.get("CALLBOX_UNFENCED") or str(harness.REPO / "build/tests/callbox-unfenced"), "callbox-unfenced")

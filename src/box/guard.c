@@ -17,6 +17,7 @@
 #include "policy/syscalls.h"
 
 #define PRIVILEGED_BITS (S_ISUID | S_ISGID) /* the filter refuses them elsewhere */
+#define HELPERS_MAX 256
 
 void guard_answer(struct child *child, const struct seccomp_notif *call, int r)
 {
@@ -33,12 +34,44 @@ void guard_continue(struct child *child, const struct seccomp_notif *call)
         (void)ioctl(child->notifier, SECCOMP_IOCTL_NOTIF_SEND, &answer);
 }
 
+/* ---- Who acts for init where a call may block ---- */
+
+static struct helper {
+        pid_t pid;
+        __u64 call;
+} helpers[HELPERS_MAX];
+static unsigned n_helpers;
+
+void guard_reaped(pid_t pid)
+{
+        for (unsigned i = 0; i < n_helpers; i++)
+                if (helpers[i].pid == pid) {
+                        helpers[i] = helpers[--n_helpers];
+                        return;
+                }
+}
+
+/* Nobody waits any more for what some of them do: who asked for it was killed. They are reaped
+ * before their numbers can be another's. */
+static void end_helpers(struct child *child)
+{
+        for (unsigned i = 0; i < n_helpers; i++)
+                if (ioctl(child->notifier, SECCOMP_IOCTL_NOTIF_ID_VALID, &helpers[i].call) < 0 &&
+                    errno == ENOENT)
+                        kill(helpers[i].pid, SIGKILL);
+}
+
 bool guard_delegate(struct child *child, const struct seccomp_notif *call)
 {
-        pid_t pid = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+        pid_t pid;
 
+        end_helpers(child);
+        pid = n_helpers == HELPERS_MAX ? -1
+                                       : (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
         if (pid < 0)
                 guard_answer(child, call, -EAGAIN);
+        if (pid > 0)
+                helpers[n_helpers++] = (struct helper){ pid, call->id };
         return pid == 0;
 }
 

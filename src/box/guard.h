@@ -144,5 +144,7 @@ void guard_note_full(struct child *child);
  * ends with guard_leave. */
 bool guard_delegate(struct child *child, const struct seccomp_notif *call);
 _Noreturn void guard_leave(void);
+/* Init has reaped one, or somebody else. */
+void guard_reaped(pid_t pid);
 
 #endif

@@ -44,6 +44,7 @@ static void note_status(struct child *child, pid_t pid, int status)
                 child->main = -1;
         }
         holder_reaped(child, pid);
+        guard_reaped(pid);
 }
 
 /*

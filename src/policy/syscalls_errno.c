@@ -23,7 +23,8 @@ bool syscalls_is_network_socket(const uint64_t *arguments)
 /* As a kernel answers that has no such family, kind or protocol. */
 static int socket_errno(const uint64_t *arguments)
 {
-        if (arguments[0] != AF_INET && arguments[0] != AF_INET6)
+        if ((arguments[0] != AF_INET && arguments[0] != AF_INET6) ||
+            syscalls_is_network_socket(arguments)) /* of a box that has no network at all */
                 return EAFNOSUPPORT;
         return (arguments[1] & SYSCALLS_SOCKET_KIND) == SOCK_RAW ? EPERM : EPROTONOSUPPORT;
 }
