@@ -370,9 +370,9 @@ void doctor_explain_cgroup(const struct doctor_host *host, struct doctor_obstacl
 
         if (obstacle == CGROUP_FINE && host->cgroup_version == 1)
                 explain(ret,
-                        "cgroup v1 is used where it is required: to enter a group takes a "
-                        "tenth of a call",
-                        "ask for it with --require cgroup (\"require\" in a policy)");
+                        "the memory controller of cgroup v1 is used on request: it makes a call a "
+                        "tenth slower",
+                        "ask for it: --require cgroup, or \"require\" in a policy");
         else if (obstacle == CGROUP_FINE)
                 explain(ret, "no group could be made although there is a place for it",
                         "raise cgroup.max.descendants and cgroup.max.depth of the groups above");
