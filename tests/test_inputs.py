@@ -7,6 +7,7 @@ by their number; each has a control that shows what would happen without the fen
 import json
 import os
 import select
+import shlex
 import socket
 import subprocess
 import sys
@@ -354,6 +355,84 @@ def bind_mounted():
     command = ["unshare", "-m", "sh", "-c", script] if harness.ROOT else ["unshare", "-rm", "sh", "-c", script]
     done = harness.execute(command, env=tooling.ENVIRONMENT)
     check(done.code == 125 and b"the folder of manifests" in done.err, done.err)
+
+
+def mounted(binds, command, user=False):
+    """Run a shell's command where these places are mounted at others."""
+    script = " && ".join(f"mount --bind {at} {to}" for at, to in binds)
+    if user and harness.ROOT:
+        command = f"exec {' '.join(map(shlex.quote, harness.as_user(['sh', '-c', command])))}"
+    inside = ["sh", "-c", f"{script} && {command}"]
+    return harness.execute([*(["unshare", "-m"] if harness.ROOT else ["unshare", "-rm"]), *inside], env=tooling.ENVIRONMENT)
+
+
+def alias_attack(user, box, form, binary=CALLBOX, without=""):
+    """The policy's text after a call whose workspace shows it by another path."""
+    top = place(user, "ws/conf", "alias", "conf", "more/in")
+    ws, alias, conf = top / "ws", top / "alias", top / "conf"
+    policy, binds, workspace, reached = {
+        "the workspace is an alias": (ws / "p.json", [(ws, alias)], alias, alias / "p.json"),
+        "a directory of it, by an alias": (ws / "conf/p.json", [(ws / "conf", alias)], alias, alias / "p.json"),
+        "its directory is mounted in the workspace": (conf / "p.json", [(conf, ws / "conf")], ws, ws / "conf/p.json"),
+        "a mount around the workspace": (ws / "conf/p.json", [(top, top / "more/in")], top / "more", top / "more/in/ws/conf/p.json"),
+    }[form]
+    put(policy, {"box": box, "files": {"workspace": str(workspace)}}, user)
+    before = policy.read_text()
+    attack = f"echo evil >{reached}; rm -f {reached}; mv {reached} {reached}2; mv {reached.parent} {reached.parent}2; cd {workspace}; echo ok >free"
+    done = mounted(binds, f"{binary} run -q {without} --policy {policy} -- sh -c '{attack}'", user)
+    free = (workspace / "free", ws / "free", ws / "conf/free")
+    check(any(f.exists() for f in free), f"the box could write nothing ({done.err})")
+    return policy.read_text() == before if policy.exists() else False
+
+
+for form in ("the workspace is an alias", "a directory of it, by an alias", "its directory is mounted in the workspace", "a mount around the workspace"):
+    for box in BOXES:
+
+        @for_people(f"S6 a policy is held wherever a mount shows it: {form}, {box}")
+        def aliased(user, box=box, form=form):
+            equal(alias_attack(user, box, form), True, "the policy is as it was")
+
+
+@case("S6 control: without the fence the policy is written by the other path")
+def aliased_control():
+    equal(alias_attack(False, "namespaces", "the workspace is an alias", UNFENCED, "--without protect,readonly,landlock"), False, "the policy is as it was")
+
+
+@for_people("protected names hold where another writable tree shows the workspace by a mount")
+def protected_alias(user):
+    for box in BOXES:
+        top = place(user, "ws/.git/hooks", "out/alias", "ws/self")
+        attack = f"echo evil >{top}/out/alias/.git/hooks/x; echo evil >{top}/out/alias/.envrc; echo evil >{top}/ws/self/.git/hooks/y; echo ok >{top}/out/alias/free"
+        options = f"--box {box} --workspace {top}/ws --write {top}/out"
+        done = mounted([(top / "ws", top / "out/alias"), (top / "ws", top / "ws/self")], f"{CALLBOX} run -q {options} -- sh -c '{attack}'", user)
+        equal(sorted(p.name for p in (top / "ws").rglob("*") if p.is_file()), ["free"], f"{box}: what was written ({done.err})")
+
+
+@case("S2 a folder that is held by one path is held at the other, or refused")
+def folder_alias():
+    top = place(False, "ws/tools/policies", "alias")
+    ws, alias = top / "ws", top / "alias"
+    put(ws / "tools/hello.json", manifest("hello"))
+    call = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "run_command", "arguments": {"command": f"echo x >{alias}/tools/evil.json; echo ok >{alias}/free"}}}
+    hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}}
+    put(top / "input", "".join(json.dumps(m) + "\n" for m in (hello, {"jsonrpc": "2.0", "method": "notifications/initialized"}, call)))
+    done = mounted([(ws, alias)], f"{CALLBOX} mcp --workspace {alias} --tools {ws}/tools <{top}/input")
+    check(done.code == 125 and b"the folder of manifests" in done.err, done.err)
+    done = mounted([(ws, alias)], f"(cat {top}/input; sleep 1) | {CALLBOX} mcp --workspace {alias} --tools {ws}/tools --hold {ws}/tools")
+    equal(sorted(p.name for p in (ws / "tools").iterdir()), ["hello.json", "policies"], f"the folder ({done.out} {done.err})")
+    equal((ws / "free").read_text(), "ok\n", f"what the box may write ({done.err})")
+
+
+@for_people("a rule for a tree below what is held ends the hold there: it is no way to have an input held")
+def deeper_rule(user):
+    top = place(user, "ws/tools/policies")
+    put(top / "ws/tools/hello.json", manifest("hello"), user)
+    held = ["--workspace", str(top / "ws"), "--hold", str(top / "ws/tools")]
+    deeper = ["--write", str(top / "ws/tools/policies")]
+    for options, code in ((held, 0), ([*held, *deeper], 1), ([*deeper, *held], 1), ([*held, *deeper, "--hold", str(top / "ws/tools/policies")], 0)):
+        done = harness.callbox(["tool", "check", *options, str(top / "ws/tools")], user=user, cwd="/", binary=CALLBOX, env=tooling.ENVIRONMENT)
+        equal(done.code, code, f"{options}: {done.out}")
+    check(b"the folder of policies" in harness.callbox(["tool", "check", *held, *deeper, str(top / "ws/tools")], user=user, cwd="/", binary=CALLBOX).out, "which it is")
 
 
 @for_people("a token is not seen in any box, and stays as it is")

@@ -8,6 +8,7 @@
 #include "policy/mounts.h"
 #include "policy/outputs.h"
 #include "policy/pins.h"
+#include "policy/plan.h"
 
 static bool here(char path[PATH_MAX])
 {
@@ -16,16 +17,32 @@ static bool here(char path[PATH_MAX])
 
 /* ---- May a box write it? ---- */
 
-static bool is_held(const cbx_policy *policy, const struct inputs_mounts *mounts,
-                    const char *directory, const char *canonical)
+/* Is this path of a tree held there, as a plan would? */
+static bool is_held_at(const cbx_policy *policy, const struct inputs_mounts *mounts,
+                       const char *directory, const char *tree, const char *place)
 {
         for (char **held = policy->hold; *held; held++) {
                 _cleanup_free_ char *path = policy_canonical(directory, *held);
+                _cleanup_list_ char **shown = path ? mounts_shown(mounts, tree, path) : NULL;
 
-                if (path && mounts_reach(mounts, path, canonical))
-                        return true;
+                for (char **at = shown; at && *at; at++)
+                        if (plan_below(place, *at))
+                                return true;
         }
         return false;
+}
+
+/* ... at each place where the tree shows it? A rule for a tree below what is held is deeper, and
+ * ends the hold there. */
+static bool is_held(const cbx_policy *policy, const struct inputs_mounts *mounts,
+                    const char *directory, const char *tree, const char *canonical)
+{
+        _cleanup_list_ char **shown = mounts_shown(mounts, tree, canonical);
+
+        for (char **place = shown; place && *place; place++)
+                if (!is_held_at(policy, mounts, directory, tree, *place))
+                        return false;
+        return shown && *shown;
 }
 
 const struct policy_path *inputs_writer(const cbx_policy *policy,
@@ -45,8 +62,9 @@ const struct policy_path *inputs_writer(const cbx_policy *policy,
                 if (rule->access != POLICY_WRITE)
                         continue;
                 tree = policy_pin_path(policy, directory, rule);
-                if (tree && mounts_reach(mounts, tree, canonical))
-                        return is_held(policy, mounts, directory, canonical) ? NULL : rule;
+                if (tree && mounts_reach(mounts, tree, canonical) &&
+                    !is_held(policy, mounts, directory, tree, canonical))
+                        return rule;
         }
         return NULL;
 }

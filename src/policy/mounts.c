@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "policy/plan.h"
+
 #define MOUNTINFO_MAX (16 * MIB)
 
 struct inputs_mounts *inputs_mounts_free(struct inputs_mounts *mounts)
@@ -116,6 +118,57 @@ bool mounts_place(const struct inputs_mounts *mounts, const char *path, struct m
 static bool is_in(const struct mounts_place *place, const char *device, const char *root)
 {
         return strcmp(place->device, device) == 0 && mounts_below(place->path, *root ? root : "/");
+}
+
+/* Add where a tree shows a place, when the part of a file system that is at `root` is at `point`.
+ */
+static int add_place(char ***list, const struct mounts_place *place, const char *root,
+                     const char *point)
+{
+        const char *rest = plan_below(place->path, strcmp(root, "/") == 0 ? "" : root);
+        char *text;
+
+        if (!rest || asprintf(&text, "%s%s", point, rest) < 0)
+                return rest ? -ENOMEM : 0;
+        for (char **known = *list; *known; known++)
+                if (strcmp(*known, text) == 0) {
+                        free(text);
+                        return 0;
+                }
+        return list_take(list, text);
+}
+
+char **mounts_shown(const struct inputs_mounts *mounts, const char *tree, const char *path)
+{
+        char **list = list_new();
+        struct mounts_place place, top;
+        const char *rest = plan_below(path, tree);
+        int r = list ? 0 : -ENOMEM;
+
+        if (r == 0 && rest)
+                r = list_take(&list, strdup(path));
+        if (r == 0 && mounts_place(mounts, path, &place)) {
+                if (mounts_place(mounts, tree, &top) && strcmp(place.device, top.device) == 0)
+                        r = add_place(&list, &place, top.path, tree);
+                for (size_t i = 0; r == 0 && i < mounts->n; i++) {
+                        const struct mounts_item *item = &mounts->items[i];
+
+                        if (strcmp(place.device, item->device) != 0 ||
+                            !plan_below(item->point, tree) || strcmp(item->point, tree) == 0)
+                                continue;
+                        r = add_place(&list, &place, item->root, item->point);
+                        /* ... or a part of it alone is mounted there */
+                        if (r == 0 && plan_below(item->root, place.path))
+                                r = add_place(&list,
+                                              &(struct mounts_place){ .device = item->device }, "/",
+                                              item->point);
+                }
+        }
+        if (r < 0) {
+                list_free(list);
+                return NULL;
+        }
+        return list;
 }
 
 bool mounts_reach(const struct inputs_mounts *mounts, const char *tree, const char *path)

@@ -27,6 +27,11 @@ const char *mounts_below(const char *path, const char *tree);
 
 bool mounts_place(const struct inputs_mounts *mounts, const char *path, struct mounts_place *ret);
 
+/* The paths at or below `tree` that lead to what is at `path`, or to a part of it: one by its text,
+ * and one for each mount that shows the same place there. NULL: out of memory. `mounts` may be
+ * NULL: then paths alone tell. */
+char **mounts_shown(const struct inputs_mounts *mounts, const char *tree, const char *path);
+
 /* Is what is at `path` at or below `tree`, by these paths or by another way to it? */
 bool mounts_reach(const struct inputs_mounts *mounts, const char *tree, const char *path);
 

@@ -45,6 +45,7 @@ struct plan *plan_free(struct plan *plan)
         for (size_t i = 0; i < plan->n_rules; i++)
                 if (plan->rules[i].own)
                         base_close(plan->rules[i].fd);
+        inputs_mounts_free(plan->mounts);
         free(plan->steps);
         free(plan->rules);
         free(plan->guards);

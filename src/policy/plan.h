@@ -150,6 +150,8 @@ struct plan {
         bool sets_ids; /* the policy allows set-user-id and set-group-id bits to be set */
         bool hides;    /* something is hidden in a tree of the host, and mounts alone hide it */
         bool remote;   /* it shows a file system that may not answer: looking takes its time */
+        struct inputs_mounts *mounts; /* while it is made: those of the host, NULL where unknown */
+        bool mounts_read;
         struct plan_fact *facts;
         size_t n_facts;
         short *denied; /* calls that the policy denies by name, by number */
@@ -283,6 +285,9 @@ struct plan_node plan_node_of(const struct statx *st);
 int plan_keep(struct plan *plan);
 /* Keep a place of the box, or a name in it, as it is. */
 int plan_add_guard(struct plan *plan, const char *place, const char *name);
+/* The host's paths in the tree of a step that lead to what is at a path: bind mounts give one place
+ * many. NULL: out of memory (plan_hold.c). */
+char **plan_shown(struct plan *plan, size_t index, const char *path);
 /* Let no box of this plan create, change, replace or remove what is at a host path, nor a directory
  * above it that it may write, whether there is something now or not. The path is absolute and may
  * have links in it. One that no writable tree shows costs nothing (plan_hold.c). */

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "policy/inputs.h"
 #include "policy/plan.h"
 #include "policy/syscalls.h"
 
@@ -184,25 +185,43 @@ static int add_hidden(struct plan *plan, int dirfd, const struct policy_path *ru
 
 /* Guard a name wherever the box can write to the workspace: another rule may show it, or a tree
  * around it, at a second place. */
-static int guard_name(struct plan *plan, const char *workspace, const char *name, bool absent)
+static int guard_name(struct plan *plan, char *const *places, const char *name, bool absent)
 {
-        size_t n_shown = plan->n_steps;
-        char target[PATH_MAX];
         int r = 0;
 
-        for (size_t i = 0; r == 0 && i < n_shown; i++) {
-                const char *rest = plan->steps[i].kind == PLAN_TREE && plan->steps[i].writable
-                                           ? plan_below(workspace, plan->steps[i].source)
-                                           : NULL;
-
-                if (!rest)
-                        continue;
-                snprintf(target, sizeof(target), "%s%s", plan->steps[i].target, rest);
-                r = plan_add_guard(plan, target, name);
+        for (; r == 0 && *places; places++) {
+                r = plan_add_guard(plan, *places, name);
                 if (r == 0)
                         plan->guards[plan->n_guards - 1].absent = absent;
         }
         return r;
+}
+
+/* Where a box can write to the workspace. */
+static char **find_workspace(struct plan *plan, const char *workspace)
+{
+        char **places = list_new(), target[2 * PATH_MAX];
+        int r = places ? 0 : -ENOMEM;
+
+        for (size_t i = 0; r == 0 && i < plan->n_steps; i++) {
+                const struct plan_step *step = &plan->steps[i];
+                _cleanup_list_ char **shown = NULL;
+
+                if (step->kind != PLAN_TREE || !step->writable)
+                        continue;
+                shown = plan_shown(plan, i, workspace);
+                r = shown ? 0 : -ENOMEM;
+                for (char **place = shown; r == 0 && *place; place++) {
+                        snprintf(target, sizeof(target), "%s%s", step->target,
+                                 plan_below(*place, step->source));
+                        r = list_add(&places, target);
+                }
+        }
+        if (r < 0) {
+                list_free(places);
+                return NULL;
+        }
+        return places;
 }
 
 /* There are many protected names and most of them are nowhere: is there not even the first part of
@@ -220,10 +239,10 @@ static bool is_absent(int workspace, const char *name, char first[NAME_MAX + 1],
         return *absent;
 }
 
-static int protect_name(struct plan *plan, const char *workspace, const char *name, bool absent,
-                        const char *where)
+static int protect_name(struct plan *plan, const char *workspace, char *const *places,
+                        const char *name, bool absent, const char *where)
 {
-        int r = guard_name(plan, workspace, name, absent);
+        int r = guard_name(plan, places, name, absent);
 
         if (r < 0 || policy_anywhere(name))
                 return r;
@@ -234,16 +253,17 @@ static int protect_name(struct plan *plan, const char *workspace, const char *na
 static int add_protection(struct plan *plan, size_t index, cbx_error *error)
 {
         _cleanup_free_ char *workspace = strdup(plan->steps[index].source);
+        _cleanup_list_ char **places = workspace ? find_workspace(plan, workspace) : NULL;
         const char *where = plan->steps[index].where;
         int fd = plan->steps[index].fd;
         char first[NAME_MAX + 1] = "";
         bool absent = false;
 
-        if (!workspace)
+        if (!places)
                 return error_oom(error);
         for (char **name = plan->policy->protect; name && *name; name++) {
-                int r = protect_name(plan, workspace, *name, is_absent(fd, *name, first, &absent),
-                                     where);
+                int r = protect_name(plan, workspace, places, *name,
+                                     is_absent(fd, *name, first, &absent), where);
 
                 if (r < 0)
                         return error_set(error, r, "files.protect", "cannot protect %s in %s: %s",
@@ -319,5 +339,6 @@ int plan_add_files(struct plan *plan, const struct plan_options *options, cbx_er
                 r = plan_order_steps(plan, dirfd, start, error);
         if (r < 0)
                 return r;
+        plan->mounts = inputs_mounts_free(plan->mounts);
         return plan_keep(plan) < 0 ? error_oom(error) : 0;
 }

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "policy/mounts.h"
 #include "policy/plan.h"
 
 #define LINKS_MAX 40
@@ -19,6 +20,15 @@ struct way {
         char left[PATH_MAX];
         unsigned links;
 };
+
+char **plan_shown(struct plan *plan, size_t index, const char *path)
+{
+        if (!plan->mounts && !plan->mounts_read) {
+                plan->mounts_read = true;
+                (void)inputs_mounts_read(&plan->mounts);
+        }
+        return mounts_shown(plan->mounts, plan->steps[index].source, path);
+}
 
 static bool is_kept(const struct plan *plan, const char *target)
 {
@@ -52,26 +62,36 @@ static int mount_read_only(struct plan *plan, const char *path, const char *targ
         return r == -ENOENT || r == -ENOTDIR ? 0 : r;
 }
 
+/* Keep it in one writable tree, at each place where that shows it. */
+static int keep_in(struct plan *plan, size_t index, const char *path, bool link, const char *where)
+{
+        _cleanup_list_ char **shown = plan_shown(plan, index, path);
+        char target[2 * PATH_MAX];
+        int r = shown ? 0 : -ENOMEM;
+
+        for (char **place = shown; r == 0 && *place; place++) {
+                const char *rest = plan_below(*place, plan->steps[index].source);
+
+                if (snprintf(target, sizeof(target), "%s%s", plan->steps[index].target, rest) >=
+                    PATH_MAX)
+                        continue; /* nor could a program name it */
+                if (!is_kept(plan, target))
+                        r = plan_add_guard(plan, target, "");
+                if (r == 0 && !link && *rest)
+                        r = mount_read_only(plan, *place, target, where);
+        }
+        return r;
+}
+
 /* Keep one place of the host wherever the box may write to it. */
 static int keep_place(struct plan *plan, const char *path, bool link, const char *where)
 {
         size_t n_shown = plan->n_steps;
-        char target[2 * PATH_MAX];
         int r = 0;
 
-        for (size_t i = 0; r == 0 && i < n_shown; i++) {
-                const char *rest = plan->steps[i].kind == PLAN_TREE && plan->steps[i].writable
-                                           ? plan_below(path, plan->steps[i].source)
-                                           : NULL;
-
-                if (!rest)
-                        continue;
-                snprintf(target, sizeof(target), "%s%s", plan->steps[i].target, rest);
-                if (!is_kept(plan, target))
-                        r = plan_add_guard(plan, target, "");
-                if (r == 0 && !link && *rest)
-                        r = mount_read_only(plan, path, target, where);
-        }
+        for (size_t i = 0; r == 0 && i < n_shown; i++)
+                if (plan->steps[i].kind == PLAN_TREE && plan->steps[i].writable)
+                        r = keep_in(plan, i, path, link, where);
         return r;
 }
 
