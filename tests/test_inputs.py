@@ -435,6 +435,98 @@ def deeper_rule(user):
     check(b"the folder of policies" in harness.callbox(["tool", "check", *held, *deeper, str(top / "ws/tools")], user=user, cwd="/", binary=CALLBOX).out, "which it is")
 
 
+# ---- What a process goes by and is made of, whichever policy is in use --------------------------
+
+
+@case("S2 a second policy of the process cannot write the folder that a toolbox follows, nor the files of its tools")
+def second_policy():
+    top = place(False, "ws/tools", "files")
+    put(top / "ws/tools/hello.json", manifest("hello", ["true"]))
+    script = put(top / "files/run.sh", "echo run\n")
+    wide = LIBRARY.policy({"files": {"workspace": str(top / "ws")}})
+    files = LIBRARY.policy({"files": {"write": [str(top / "files")]}})
+    touch = ["sh", "-c", f"echo >{top}/ws/tools/evil.json; echo >{top}/files/run.sh; true"]
+    with tooling.warden() as warden:
+        # Control: before anything is followed, both may.
+        for policy in (wide, files):
+            equal(warden.run(policy, touch)["code"], 0, "before")
+        equal(((top / "ws/tools/evil.json").exists(), script.read_text()), (True, "\n"), "what it wrote")
+        (top / "ws/tools/evil.json").unlink()
+        put(script, "echo run\n")
+        with toolbox(manifest("named", run={"command": ["/bin/sh", {"file": str(script)}]})) as box:
+            box.load(top / "ws/tools")
+            for _ in range(2):
+                raises(lambda: warden.run(wide, touch), "the folder of manifests", "may write", "--hold")
+                raises(lambda: warden.prepare(wide), "the folder of manifests")
+                raises(lambda: warden.run(files, touch), "a file of the tool \"named\"")
+            equal(tooling.good(box.call("named")), "run\n", "the tool itself")
+            held = LIBRARY.policy({"files": {"workspace": str(top / "ws"), "hold": [str(top / "ws/tools")]}})
+            equal(warden.run(held, touch)["code"], 0, "where it is held")
+            check(not (top / "ws/tools/evil.json").exists(), "what is held was written")
+            with toolbox(policy=wide) as other:
+                other.add(manifest("w", ["true"]))
+                raises(lambda: other.call("w"), "the folder of manifests")
+            box.remove("named")
+            equal(warden.run(files, touch)["code"], 0, "once the tool is gone")
+        equal(warden.run(wide, touch)["code"], 0, "once nothing is followed any more")
+
+
+OWN = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import library
+made = library.Library(sys.argv[2])
+warden = made.warden()
+policy = made.policy({"box": sys.argv[3], "files": {"workspace": sys.argv[4]}})
+print(warden.run(policy, ["sh", "-c", sys.argv[5]])["code"])
+warden.close()
+"""
+
+
+@for_people("a program of the library's has its own objects and the warden's program held in every policy, with the links to them")
+def own_objects(user):
+    for box in BOXES:
+        top = place(user, "ws/lib", "ws/bin", "tests")
+        ws = top / "ws"
+        built = next(p for p in (tooling.BUILD / "libcallbox.so.0.0.0", tooling.BUILD / "libcallbox.so.0") if p.exists())
+        for path, origin in ((ws / "lib/libcallbox.so.0.0.0", built), (ws / "lib/control", built), (ws / "bin/callbox-1", CALLBOX)):
+            path.write_bytes(open(origin, "rb").read())
+            path.chmod(0o755)
+            SCRATCH.own(path, user)
+        (ws / "lib/libcallbox.so.0").symlink_to("libcallbox.so.0.0.0")
+        (ws / "bin/callbox").symlink_to("callbox-1")
+        put(top / "tests/library.py", open(os.path.join(os.path.dirname(__file__), "library.py")).read(), user)
+        put(top / "tests/harness.py", open(os.path.join(os.path.dirname(__file__), "harness.py")).read(), user)
+        names = ["lib/libcallbox.so.0.0.0", "lib/libcallbox.so.0", "bin/callbox", "bin/callbox-1", "lib/control"]
+        attack = f"cd {ws}; for f in {' '.join(names)}; do ln -sf /x $f; rm -f $f; echo evil >$f; done; mv lib lib2; mv bin bin2; true"
+        command = [PYTHON, "-c", OWN, str(top / "tests"), str(ws / "lib/libcallbox.so.0"), box, str(ws), attack]
+        done = harness.execute(harness.as_user(command) if user else command, env={**tooling.ENVIRONMENT, "CALLBOX_WARDEN": str(ws / "bin/callbox")})
+        equal(done.out, b"0\n", f"{box}: {done.err}")
+        for name in names[:4]:
+            check((ws / name).exists() and (ws / name).stat().st_size > 10000, f"{box}: {name} was changed")
+        equal((os.readlink(ws / "lib/libcallbox.so.0"), os.readlink(ws / "bin/callbox")), ("libcallbox.so.0.0.0", "callbox-1"), "the links")
+        equal((ws / "lib/control").read_text(), "evil\n", f"{box}: the control, which nobody uses")
+
+
+@for_people("the command is held by the name that it was started by, with its links")
+def own_command(user):
+    top = place(user, "ws/bin", "real")
+    for box in BOXES:
+        for target, name in ((top / "real/callbox", "bin/callbox"), (top / "ws/bin/real", "bin/callbox")):
+            target.write_bytes(open(CALLBOX, "rb").read())
+            target.chmod(0o755)
+            SCRATCH.own(target, user)
+            link = top / "ws" / name
+            link.symlink_to(target)
+            attack = "ln -sf /x bin/callbox; rm -f bin/callbox bin/real; echo evil >bin/callbox; mv bin b2; echo ok >free"
+            for started in (str(link), "bin/callbox", "../ws/bin/callbox"):
+                done = harness.callbox(["run", "-q", "--box", box, "--workspace", ".", "--", "sh", "-c", attack], user=user, cwd=top / "ws", binary=started, env=tooling.ENVIRONMENT)
+                equal((os.readlink(link), target.stat().st_size > 10000), (str(target), True), f"{box}, {started}: {done.err}")
+                equal((top / "ws/free").read_text(), "ok\n", f"{box}, {started}: what it may write ({done.err})")
+                (top / "ws/free").unlink()
+            link.unlink()
+
+
 @for_people("a token is not seen in any box, and stays as it is")
 def token(user):
     top = place(user, "ws")

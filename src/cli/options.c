@@ -455,14 +455,13 @@ void options_guard(struct options *options, const char *what, const char *path, 
 
 static int hold_inputs(const struct options *options, cbx_policy **policy, cbx_error *error)
 {
-        char program[4096];
         int r = 0;
 
         if (options->file)
                 r = inputs_hold(policy, "the policy", options->file,
                                 options->argument ? "" : "--policy", error);
-        if (r == 0 && inputs_own_program(program, sizeof(program)))
-                r = inputs_hold(policy, "the command", program, "", error);
+        if (r == 0)
+                r = inputs_hold_own(policy, NULL, error);
         for (size_t i = 0; r == 0 && i < options->n_inputs; i++) {
                 const struct options_input *input = &options->inputs[i];
 

@@ -352,6 +352,16 @@ static int forget(cbx_warden *warden, struct client_policy *place)
         return wire_send_packed(warden->socket, WIRE_FORGET, &pack, NULL, 0, 0);
 }
 
+/* The policy as the warden is to have it: no box changes what this process and the warden are made
+ * of. */
+static int print_held(const cbx_warden *warden, cbx_policy *policy, char **ret_text)
+{
+        _cleanup_policy_ cbx_policy *held = cbx_policy_ref(policy);
+        int r = inputs_hold_own(&held, client_program(warden), NULL);
+
+        return r < 0 ? r : cbx_policy_print(held, ret_text, NULL);
+}
+
 /* Tell the warden of a policy unless it knows it already. */
 static int introduce(cbx_warden *warden, cbx_policy *policy, struct wire_policy *asked,
                      uint64_t *ret_id)
@@ -370,7 +380,7 @@ static int introduce(cbx_warden *warden, cbx_policy *policy, struct wire_policy 
                 *ret_id = place->id;
                 return 0;
         }
-        r = cbx_policy_print(policy, &text, NULL);
+        r = print_held(warden, policy, &text);
         if (r == 0)
                 r = forget(warden, place);
         if (r < 0)
@@ -514,6 +524,8 @@ int client_send_request(cbx_warden *warden, cbx_policy *policy, struct client_re
         if (policy_pin(policy, directory) < 0)
                 return error_oom(error);
         r = inputs_refuse_own_links(policy, error);
+        if (r == 0)
+                r = inputs_refuse_followed(policy, error);
         if (r < 0)
                 return r;
         r = -ENOTCONN;

@@ -17,16 +17,32 @@ static bool here(char path[PATH_MAX])
 
 /* ---- May a box write it? ---- */
 
+/* Does a tree show what is at `path` at this place of its own, or around it? */
+static bool is_shown(const struct inputs_mounts *mounts, const char *tree, const char *path,
+                     const char *place)
+{
+        _cleanup_list_ char **shown = mounts_shown(mounts, tree, path);
+
+        for (char **at = shown; at && *at; at++)
+                if (plan_below(place, *at))
+                        return true;
+        return false;
+}
+
 /* Is this path of a tree held there, as a plan would? */
 static bool is_held_at(const cbx_policy *policy, const struct inputs_mounts *mounts,
                        const char *directory, const char *tree, const char *place)
 {
         for (char **held = policy->hold; *held; held++) {
-                _cleanup_free_ char *path = policy_canonical(directory, *held);
-                _cleanup_list_ char **shown = path ? mounts_shown(mounts, tree, path) : NULL;
+                _cleanup_list_ char **links = NULL;
+                _cleanup_free_ char *path = NULL;
 
-                for (char **at = shown; at && *at; at++)
-                        if (plan_below(place, *at))
+                if (policy_follow(directory, *held, &path, &links) < 0)
+                        continue;
+                if (is_shown(mounts, tree, path, place))
+                        return true;
+                for (char **link = links; link && *link; link++) /* a plan holds these as well */
+                        if (is_shown(mounts, tree, *link, place))
                                 return true;
         }
         return false;
@@ -45,15 +61,21 @@ static bool is_held(const cbx_policy *policy, const struct inputs_mounts *mounts
         return shown && *shown;
 }
 
+bool inputs_writes(const cbx_policy *policy)
+{
+        for (size_t i = 0; i < policy->n_paths; i++)
+                if (policy->paths[i].access == POLICY_WRITE)
+                        return true;
+        return false;
+}
+
 const struct policy_path *inputs_writer(const cbx_policy *policy,
                                         const struct inputs_mounts *mounts, const char *canonical)
 {
         char directory[PATH_MAX];
-        bool writes = false;
 
-        for (size_t i = 0; i < policy->n_paths; i++)
-                writes |= policy->paths[i].access == POLICY_WRITE;
-        if (!writes || !here(directory) || policy_pin((cbx_policy *)policy, directory) < 0)
+        if (!inputs_writes(policy) || !here(directory) ||
+            policy_pin((cbx_policy *)policy, directory) < 0)
                 return NULL;
         for (size_t i = 0; i < policy->n_paths; i++) {
                 const struct policy_path *rule = &policy->paths[i];
@@ -205,12 +227,9 @@ int inputs_hold(cbx_policy **policy, const char *what, const char *path, const c
         struct inputs_mounts *mounts = NULL;
         _cleanup_free_ char *canonical = NULL;
         char directory[PATH_MAX];
-        bool writes = false;
         int r = 0;
 
-        for (size_t i = 0; i < (*policy)->n_paths; i++)
-                writes |= (*policy)->paths[i].access == POLICY_WRITE;
-        if (!writes || outputs_is_stream(path) || !here(directory))
+        if (!inputs_writes(*policy) || outputs_is_stream(path) || !here(directory))
                 return 0;
         (void)inputs_mounts_read(&mounts);
         canonical = policy_canonical(directory, path);
@@ -220,6 +239,36 @@ int inputs_hold(cbx_policy **policy, const char *what, const char *path, const c
                 r = add_to(policy, "hold", canonical, error);
         if (r == 0) /* what is left are links on the way */
                 r = inputs_refuse(*policy, mounts, &item, where, error);
+        inputs_mounts_free(mounts);
+        return r;
+}
+
+/* May a box of this policy write it, or change a link on the way to it? */
+static bool may_lead(const cbx_policy *policy, const struct inputs_mounts *mounts, const char *path)
+{
+        _cleanup_free_ char *canonical = NULL;
+        _cleanup_list_ char **links = NULL;
+        char directory[PATH_MAX];
+
+        if (!here(directory) || policy_follow(directory, path, &canonical, &links) < 0)
+                return false;
+        for (char **link = links; link && *link; link++)
+                if (inputs_writer(policy, mounts, *link))
+                        return true;
+        return inputs_writer(policy, mounts, canonical) != NULL;
+}
+
+int inputs_hold_ways(cbx_policy **policy, char *const *paths, cbx_error *error)
+{
+        struct inputs_mounts *mounts = NULL;
+        int r = 0;
+
+        if (!*paths || !inputs_writes(*policy))
+                return 0;
+        (void)inputs_mounts_read(&mounts);
+        for (; r == 0 && *paths; paths++)
+                if (may_lead(*policy, mounts, *paths))
+                        r = add_to(policy, "hold", *paths, error);
         inputs_mounts_free(mounts);
         return r;
 }
@@ -235,14 +284,4 @@ int inputs_hide(cbx_policy **policy, const char *what, const char *path, const c
                 return r;
         canonical = policy_canonical(directory, path);
         return canonical ? add_to(policy, "hide", canonical, error) : error_oom(error);
-}
-
-bool inputs_own_program(char *path, size_t size)
-{
-        ssize_t n = readlink("/proc/self/exe", path, size - 1);
-
-        if (n <= 0 || path[0] != '/')
-                return false;
-        path[n] = '\0';
-        return access(path, F_OK) == 0;
 }

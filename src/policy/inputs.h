@@ -17,6 +17,9 @@ struct inputs_mounts;
 int inputs_mounts_read(struct inputs_mounts **ret_mounts);
 struct inputs_mounts *inputs_mounts_free(struct inputs_mounts *mounts);
 
+/* May boxes of this policy write anything of the host's? */
+bool inputs_writes(const cbx_policy *policy);
+
 /* The rule by which a box of this policy may write what is at a canonical path, or make it where
  * there is nothing, or put something else into the place of a directory above it; NULL: it cannot.
  * What the policy holds it cannot. The paths of the policy are looked up where that was not done.
@@ -44,6 +47,10 @@ int inputs_refuse(const cbx_policy *policy, const struct inputs_mounts *mounts,
 int inputs_hold(cbx_policy **policy, const char *what, const char *path, const char *where,
                 cbx_error *error);
 
+/* Hold each of these absolute paths where a box of this policy may write it or change a link on the
+ * way to it; the links are held with it. */
+int inputs_hold_ways(cbx_policy **policy, char *const *paths, cbx_error *error);
+
 /* Hold it as above, and hide it where it is there. */
 int inputs_hide(cbx_policy **policy, const char *what, const char *path, const char *where,
                 cbx_error *error);
@@ -55,6 +62,19 @@ int inputs_refuse_links(const cbx_policy *policy, const cbx_policy *writer, cons
 
 /* The same for the policy itself; asked once for what its paths led to. */
 int inputs_refuse_own_links(cbx_policy *policy, cbx_error *error);
+
+/* ---- Of this process (inputs_process.c) ---- */
+
+/* Note an input that no policy of this process may write, and forget all of an owner's. */
+int inputs_follow(const void *owner, const char *what, const char *path);
+void inputs_unfollow(const void *owner);
+/* Refuse a policy that may write one of them. Once it was asked, that costs nothing until there are
+ * more of them, or its paths lead elsewhere. */
+int inputs_refuse_followed(cbx_policy *policy, cbx_error *error);
+
+/* Hold the program that runs, by each of its names, what it has loaded, and the program that is
+ * started as a warden, which may be NULL. */
+int inputs_hold_own(cbx_policy **policy, const char *warden, cbx_error *error);
 
 /* The file of the program that runs; false: it has none any more. */
 bool inputs_own_program(char *path, size_t size);

@@ -94,6 +94,7 @@ struct policy_pins {
         uint64_t version; /* grows with every change */
         char *complete;   /* the directory for which all paths are known */
         bool checked;     /* no box of the policy may change a link that was followed */
+        uint64_t followed, followed_version; /* for what inputs_refuse_followed() has said yes */
 };
 
 struct cbx_policy {

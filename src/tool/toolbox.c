@@ -108,8 +108,10 @@ cbx_toolbox *cbx_toolbox_close(cbx_toolbox *toolbox)
 
         if (!toolbox)
                 return NULL;
-        for (size_t i = 0; i < toolbox->n_tools; i++)
+        for (size_t i = 0; i < toolbox->n_tools; i++) {
+                inputs_unfollow(toolbox->tools[i]);
                 tool_unref(toolbox->tools[i]);
+        }
         free(toolbox->tools);
         while ((event = TAILQ_FIRST(&toolbox->events))) {
                 TAILQ_REMOVE(&toolbox->events, event, link);
@@ -167,7 +169,10 @@ int toolbox_put(cbx_toolbox *toolbox, struct tool *tool, cbx_error *error)
         const char *file = tool->file ? tool->file : "";
         int r = toolbox_admit(toolbox, tool, error);
 
+        if (r == 0 && toolbox_follow_tool(tool) < 0)
+                r = error_oom(error);
         if (r < 0) {
+                inputs_unfollow(tool);
                 tool_unref(tool);
                 return r;
         }
@@ -175,12 +180,14 @@ int toolbox_put(cbx_toolbox *toolbox, struct tool *tool, cbx_error *error)
         tool->key = old ? old->key : client_serial(toolbox->warden);
         if (old) {
                 toolbox->tools[i] = tool;
+                inputs_unfollow(old);
                 tool_unref(old);
                 toolbox_tell(toolbox, CBX_TOOL_UPDATED, tool->name, file, "");
                 return 0;
         }
         tools = reallocarray(toolbox->tools, toolbox->n_tools + 1, sizeof(struct tool *));
         if (!tools) {
+                inputs_unfollow(tool);
                 tool_unref(tool);
                 return error_oom(error);
         }
@@ -199,6 +206,7 @@ bool toolbox_drop(cbx_toolbox *toolbox, const char *name, const char *file)
         if (!toolbox_find(toolbox, name))
                 return false;
         toolbox_tell(toolbox, CBX_TOOL_REMOVED, name, file, "");
+        inputs_unfollow(toolbox->tools[i]);
         tool_unref(toolbox->tools[i]);
         toolbox->n_tools--;
         memmove(toolbox->tools + i, toolbox->tools + i + 1,

@@ -4,6 +4,7 @@
  * is a tool with a policy of its own, and the files that its tools are made of. Each new tool is
  * asked about all that is there, and each new folder all that may write.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "policy/inputs.h"
@@ -54,6 +55,17 @@ int toolbox_admit(const cbx_toolbox *toolbox, const struct tool *tool, cbx_error
                 if (strcmp(toolbox->tools[i]->name, tool->name) != 0)
                         r = tool_refuse_pair(tool, toolbox->tools[i], mounts, error);
         inputs_mounts_free(mounts);
+        return r;
+}
+
+int toolbox_follow_tool(const struct tool *tool)
+{
+        char what[192];
+        int r = 0;
+
+        snprintf(what, sizeof(what), "a file of the tool \"%s\",", tool->name);
+        for (char **path = tool->inputs; r == 0 && path && *path; path++)
+                r = inputs_follow(tool, what, *path);
         return r;
 }
 

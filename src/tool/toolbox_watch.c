@@ -16,6 +16,7 @@
 #include <sys/inotify.h>
 #include <sys/stat.h>
 
+#include "policy/inputs.h"
 #include "tool/toolbox.h"
 
 #define MANIFEST_BYTES MIB
@@ -41,6 +42,7 @@ void toolbox_folder_free(struct toolbox_folder *folder)
                 TAILQ_REMOVE(&folder->files, file, link);
                 file_free(file);
         }
+        inputs_unfollow(folder);
         free(folder->path);
         free(folder->policies);
         free(folder);
@@ -489,6 +491,9 @@ static int add_folder(cbx_toolbox *toolbox, struct toolbox_folder *folder, const
         r = toolbox_admit_folder(toolbox, folder->policies, error);
         if (r < 0)
                 return r;
+        if (inputs_follow(folder, "the folder of manifests", directory) < 0 ||
+            inputs_follow(folder, "the folder of policies", folder->policies) < 0)
+                return -ENOMEM;
         (void)watch_policies(toolbox, folder);
         TAILQ_INSERT_TAIL(&toolbox->folders, folder, link);
         r = scan(toolbox, folder);
