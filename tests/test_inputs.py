@@ -119,7 +119,8 @@ def policy_linked(user):
     (top / "ws/p.json").symlink_to(top / "conf/p.json")
     done = run("true", options=["--policy", "p.json"], user=user, cwd=top / "ws")
     equal(done.code, 125, "the exit code")
-    check(b"leads through the link" in done.err and str(top / "conf/p.json").encode() in done.err, done.err)
+    check(b"leads through the link" in done.err and b"look at it" in done.err and b"real path" in done.err, done.err)
+    check(str(top / "conf").encode() not in done.err, "what the link leads to may be what a box has chosen")
 
 
 @for_people("S6 a spec and the command itself are held in a workspace")
@@ -164,6 +165,7 @@ for what, (leave, report) in LEFT.items():
         equal((outer, inner), ("original\n", "inner\n"), "the files")
         equal(done.code, 125, "the exit code")
         check(b"--report" in done.err and b"to fix it" in done.err, done.err)
+        check(report != "report.json" or b"victim" not in done.err, "the fix is what the box has chosen")
 
 
 @case("S13 control: a shell's own redirection follows the link that a box has left")
@@ -435,6 +437,82 @@ def deeper_rule(user):
     check(b"the folder of policies" in harness.callbox(["tool", "check", *held, *deeper, str(top / "ws/tools")], user=user, cwd="/", binary=CALLBOX).out, "which it is")
 
 
+WORDS = {
+    "a program": lambda ws: ([f"{ws}/bin/prog"], ws / "bin/prog"),
+    "a program that is not there yet": lambda ws: ([f"{ws}/bin/new"], ws / "bin/new"),
+    "a script of an interpreter": lambda ws: ([PYTHON, f"{ws}/data"], ws / "data"),
+    "a script behind options": lambda ws: ([PYTHON, "-I", f"{ws}/tool.py", "{x}"], ws / "tool.py"),
+    "a program for a program": lambda ws: (["/usr/bin/nohup", f"{ws}/bin/prog"], ws / "bin/prog"),
+    "found along PATH": lambda ws: (["prog"], ws / "bin/prog"),
+    "not found there yet": lambda ws: (["true"], ws / "bin/true"),
+    "from its directory": lambda ws: (["bin/prog"], ws / "bin/prog"),
+    "by a link": lambda ws: ([f"{ws}/bin/link"], ws / "bin/link"),
+    "only sometimes": lambda ws: (["/usr/bin/true", {"when": "x", "then": [f"{ws}/tool.py"]}], ws / "tool.py"),
+}
+for how, make in WORDS.items():
+
+    @case(f"S2 what a command runs is a file of its tool, though the manifest does not call it one: {how}")
+    def words(make=make):
+        top = place(False, "ws/bin", "tools")
+        ws = top / "ws"
+        for name in ("bin/prog", "tool.py", "data"):
+            put(ws / name, "#!/bin/sh\necho run\n" if name == "bin/prog" else "print('run')\n")
+        (ws / "bin/prog").chmod(0o755)
+        (ws / "bin/link").symlink_to("/bin/true")
+        command, path = make(ws)
+        own = {"files": {"workspace": str(ws)}, "environment": {"set": {"PATH": f"{ws}/bin:/usr/bin:/bin"}}}
+        named = manifest("named", command, properties={"x": {"type": "string"}}, policy=own)
+        writer = manifest("writer", ["sh", "-c", "true"], policy={"files": {"workspace": str(ws)}})
+        put(top / "tools/a.json", named)
+        put(top / "tools/b.json", writer)
+        done = harness.callbox(["tool", "check", str(top / "tools")], binary=CALLBOX, env=tooling.ENVIRONMENT)
+        check(done.code == 1 and b"a file of the tool" in done.out, done.out)
+        with toolbox(named) as box:
+            raises(lambda: box.add(writer), "a file of the tool \"named\"", "hold")
+            box.add(manifest("writer", ["sh", "-c", "true"], policy={"files": {"workspace": str(ws), "hold": [str(path)]}}))
+        with toolbox(writer) as box:
+            raises(lambda: box.add(named), "a file of the tool \"named\"")
+
+
+@case("S2 control: a word of a command that is data may be written by others, and by the tool itself")
+def words_data():
+    top = place(False, "ws")
+    log = put(top / "ws/log.txt", "")
+    files = {"files": {"workspace": str(top / "ws")}}
+    with toolbox(manifest("note", ["tee", "-a", str(log)], policy=files), manifest("list", ["ls", str(top / "ws")], policy=files)) as box:
+        box.add(manifest("writer", ["sh", "-c", f"echo more >>{log}"], policy=files))
+        tooling.good(box.call("writer"))
+        tooling.good(box.call("note"))
+        equal(log.read_text(), "more\n", "the log")
+
+
+@case("S2 what a command runs is held in its own boxes")
+def words_held():
+    top = place(False, "ws/bin")
+    prog = put(top / "ws/bin/prog", "#!/bin/sh\ncd $(dirname $0)\necho evil >prog; rm -f prog link; ln -s /x link; mv ../bin ../b2; echo ok >free\n")
+    prog.chmod(0o755)
+    before, link = prog.read_text(), top / "ws/bin/link"
+    for command in ([str(prog)], [str(link)], ["/bin/sh", str(link)]):
+        link.unlink(missing_ok=True)
+        link.symlink_to("prog")
+        with toolbox(manifest("t", command, policy={"files": {"workspace": str(top / "ws")}})) as box:
+            box.call("t")
+        equal((prog.read_text(), (top / "ws/bin/free").read_text()), (before, "ok\n"), f"{command}")
+        equal(os.readlink(link), "prog" if str(link) in command else "/x", f"the link, which is the control of {command}")
+
+
+@case("S2 control: what is looked for along PATH may be written by tools that have the same rights")
+def words_found():
+    top = place(False, "ws/bin")
+    prog = put(top / "ws/bin/prog", "#!/bin/sh\necho run\n")
+    prog.chmod(0o755)
+    with toolbox(policy=LIBRARY.policy({"files": {"workspace": str(top / "ws")}, "environment": {"set": {"PATH": f"{top}/ws/bin:/usr/bin:/bin"}}})) as box:
+        box.add(manifest("prog", ["prog"]))
+        box.add(manifest("writer", ["sh", "-c", "echo more"]))
+        equal(tooling.good(box.call("prog")), "run\n", "the program")
+        raises(lambda: box.add(manifest("other", ["true"], policy={"files": {"workspace": str(top / "ws")}})), "a file of the tool \"prog\"")
+
+
 # ---- What a process goes by and is made of, whichever policy is in use --------------------------
 
 
@@ -641,7 +719,7 @@ def own_link(user):
     (top / "ws/data").symlink_to(top / "data")
     for options in (["--read", "data"], ["--write", "data"], ["--read", str(top / "ws/data") + ":/d"]):
         done = run("true", options=["--workspace", ".", *options], user=user, cwd=top / "ws")
-        check(done.code == 125 and b"leads through the link" in done.err and str(top / "data").encode() in done.err, done.err)
+        check(done.code == 125 and b"leads through the link" in done.err and b"look at it" in done.err, done.err)
     equal(run("true", options=["--workspace", ".", "--read", str(top / "data")], user=user, cwd=top / "ws").code, 0, "by its own name")
 
 

@@ -105,13 +105,16 @@ static int refuse_input(const struct inputs_item *item, const char *canonical,
         return -EPERM;
 }
 
-static int refuse_link(const struct inputs_item *item, const char *link, const char *canonical,
+static int refuse_link(const struct inputs_item *item, const char *link,
                        const struct policy_path *rule, const char *where, cbx_error *error)
 {
         error_set(error, -EPERM, where,
                   "%s %.120s leads through the link %.120s, which %s may change (%s): %s",
                   item->what, item->path, link, item->whose, rule->where, item->harm);
-        error_hint(error, "name what it leads to: %.200s", canonical);
+        error_hint(
+                error,
+                "a program in a box may have made the link, so look at it first; if it is meant, "
+                "name the real path, which readlink -f tells");
         return -EPERM;
 }
 
@@ -124,7 +127,7 @@ int inputs_refuse(const cbx_policy *policy, const struct inputs_mounts *mounts,
         char directory[PATH_MAX];
         int r;
 
-        if (!here(directory))
+        if (!inputs_writes(policy) || !here(directory))
                 return 0;
         r = policy_follow(directory, item->path, &canonical, &links);
         if (r == -ENOMEM)
@@ -134,10 +137,37 @@ int inputs_refuse(const cbx_policy *policy, const struct inputs_mounts *mounts,
         for (char **link = links; link && *link; link++) {
                 rule = inputs_writer(policy, mounts, *link);
                 if (rule)
-                        return refuse_link(item, *link, canonical, rule, where, error);
+                        return refuse_link(item, *link, rule, where, error);
         }
         rule = inputs_writer(policy, mounts, canonical);
         return rule ? refuse_input(item, canonical, rule, where, error) : 0;
+}
+
+static bool has_links(cbx_policy *policy)
+{
+        bool found = false;
+
+        pthread_mutex_lock(&policy->lock);
+        for (size_t i = 0; !found && i < policy->pins.n; i++)
+                found = policy->pins.items[i].links != NULL;
+        pthread_mutex_unlock(&policy->lock);
+        return found;
+}
+
+int inputs_refuse_places(const cbx_policy *policy, const struct inputs_mounts *mounts,
+                         const struct inputs_item *item, char *const *places, const char *where,
+                         cbx_error *error)
+{
+        const struct policy_path *rule;
+
+        if (!inputs_writes(policy))
+                return 0;
+        for (; *places; places++) {
+                rule = inputs_writer(policy, mounts, *places);
+                if (rule)
+                        return refuse_input(item, *places, rule, where, error);
+        }
+        return 0;
 }
 
 int inputs_refuse_links(const cbx_policy *policy, const cbx_policy *writer, const char *whose,
@@ -146,7 +176,8 @@ int inputs_refuse_links(const cbx_policy *policy, const cbx_policy *writer, cons
         char directory[PATH_MAX];
         int r = 0;
 
-        if (!here(directory) || policy_pin((cbx_policy *)policy, directory) < 0)
+        if (!inputs_writes(writer) || !here(directory) ||
+            policy_pin((cbx_policy *)policy, directory) < 0 || !has_links((cbx_policy *)policy))
                 return 0;
         for (size_t i = 0; r == 0 && i < policy->n_paths; i++) {
                 const struct policy_path *own = &policy->paths[i], *rule = NULL;
@@ -156,15 +187,11 @@ int inputs_refuse_links(const cbx_policy *policy, const cbx_policy *writer, cons
                                             .harm = "a program there would choose what the path "
                                                     "means" };
                 _cleanup_list_ char **links = policy_pin_links(policy, directory, own);
-                _cleanup_free_ char *canonical = NULL;
 
                 for (char **link = links; link && *link && !rule; link++) {
                         rule = inputs_writer(writer, mounts, *link);
-                        if (!rule)
-                                continue;
-                        canonical = policy_pin_path(policy, directory, own);
-                        r = refuse_link(&item, *link, canonical ? canonical : "", rule, own->where,
-                                        error);
+                        if (rule)
+                                r = refuse_link(&item, *link, rule, own->where, error);
                 }
         }
         return r;

@@ -40,6 +40,11 @@ struct inputs_item {
 int inputs_refuse(const cbx_policy *policy, const struct inputs_mounts *mounts,
                   const struct inputs_item *item, const char *where, cbx_error *error);
 
+/* The same for places that are canonical, or those of links; item->path is not looked at. */
+int inputs_refuse_places(const cbx_policy *policy, const struct inputs_mounts *mounts,
+                         const struct inputs_item *item, char *const *places, const char *where,
+                         cbx_error *error);
+
 /* Hold it where a box of this policy may write it: the policy is replaced by one that does. A link
  * on the way that a box may change is refused. Files below /dev and /proc are streams, and left
  * alone.
@@ -65,8 +70,9 @@ int inputs_refuse_own_links(cbx_policy *policy, cbx_error *error);
 
 /* ---- Of this process (inputs_process.c) ---- */
 
-/* Note an input that no policy of this process may write, and forget all of an owner's. */
-int inputs_follow(const void *owner, const char *what, const char *path);
+/* Note an input that no policy of this process may write, and forget all of an owner's. Policies of
+ * the same group are left out: whoever has put them there has asked them already. */
+int inputs_follow(const void *owner, const void *group, const char *what, const char *path);
 void inputs_unfollow(const void *owner);
 /* Refuse a policy that may write one of them. Once it was asked, that costs nothing until there are
  * more of them, or its paths lead elsewhere. */

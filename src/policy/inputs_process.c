@@ -19,7 +19,7 @@
 /* ---- What toolboxes go by ---- */
 
 struct followed {
-        const void *owner;
+        const void *owner, *group;
         char *what, *path;
         TAILQ_ENTRY(followed) link;
 };
@@ -35,7 +35,7 @@ static void forget(struct followed *item)
         free(item);
 }
 
-int inputs_follow(const void *owner, const char *what, const char *path)
+int inputs_follow(const void *owner, const void *group, const char *what, const char *path)
 {
         struct followed *item = calloc(1, sizeof(*item));
         char directory[PATH_MAX];
@@ -43,6 +43,7 @@ int inputs_follow(const void *owner, const char *what, const char *path)
         if (!item)
                 return -ENOMEM;
         item->owner = owner;
+        item->group = group;
         item->what = strdup(what);
         if (path[0] == '/' || !getcwd(directory, sizeof(directory)))
                 item->path = strdup(path);
@@ -106,7 +107,7 @@ int inputs_refuse_followed(cbx_policy *policy, cbx_error *error)
         {
                 item.what = input->what;
                 item.path = input->path;
-                if (r == 0)
+                if (r == 0 && input->group != policy->group)
                         r = inputs_refuse(policy, mounts, &item, "policy", error);
         }
         pthread_mutex_unlock(&followed_lock);

@@ -23,16 +23,12 @@ bool outputs_is_stream(const char *path)
 
 static int refuse_link(const char *path, const char *where, cbx_error *error)
 {
-        char here[PATH_MAX];
-        _cleanup_free_ char *leads =
-                getcwd(here, sizeof(here)) ? policy_canonical(here, path) : NULL;
-
         error_set(error, -ELOOP, where,
                   "%.200s has a symbolic link in it, which is not followed: a program in a box may "
                   "have left it there",
                   path);
-        error_hint(error, "remove it, or name what it leads to, if that is meant: %.200s",
-                   leads ? leads : "see readlink -f");
+        error_hint(error, "look at it first; remove it, or if it is meant, name the real path, "
+                          "which readlink -f tells");
         return -ELOOP;
 }
 

@@ -115,6 +115,7 @@ struct cbx_policy {
         bool best_effort;     /* what is not in `require` may be missing, and is then reported */
         pthread_mutex_t lock; /* of what follows, which is no part of what the policy says */
         struct policy_pins pins;
+        const void *group; /* of inputs_follow(); set before its first use */
 };
 
 /*

@@ -46,6 +46,22 @@ const char *template_program(const struct template *template)
                        : NULL;
 }
 
+int template_words(const struct template *template, char ***list)
+{
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < template->n; i++) {
+                const struct element *element = &template->elements[i];
+
+                if (element->kind == ELEMENT_WHEN)
+                        r = template_words(element->then, list);
+                else if (element->kind == ELEMENT_PARTS && element->n_parts == 1 &&
+                         element->parts[0].kind == PART_TEXT)
+                        r = list_add(list, element->parts[0].text);
+        }
+        return r;
+}
+
 /* ---- Expanding ---- */
 
 struct expansion {

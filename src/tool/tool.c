@@ -47,6 +47,7 @@ struct tool *tool_unref(struct tool *tool)
         free(tool->file);
         free(tool->policy_name);
         list_free(tool->inputs);
+        list_free(tool->found);
         free(tool);
         return NULL;
 }
@@ -269,8 +270,15 @@ static int hold_inputs(const struct tool *tool, const struct tool_origin *origin
                        cbx_policy **policy, cbx_error *error)
 {
         const char *const *files = tool->template ? template_files(tool->template) : NULL;
+        _cleanup_list_ char **words = NULL, **found = NULL;
         int r = 0;
 
+        if (inputs_writes(*policy))
+                r = tool_list_words(tool, *policy, &words, &found) < 0
+                            ? error_oom(error)
+                            : inputs_hold_ways(policy, words, error);
+        if (r == 0 && found)
+                r = inputs_hold_ways(policy, found, error);
         for (; r == 0 && files && *files; files++)
                 r = inputs_hold(policy, "the file", *files, "policy", error);
         for (char **file = tool->function.files; r == 0 && file && *file; file++)
@@ -285,13 +293,18 @@ static int hold_inputs(const struct tool *tool, const struct tool_origin *origin
 static int note_inputs(struct tool *tool)
 {
         const char *const *files = tool->template ? template_files(tool->template) : NULL;
+        _cleanup_list_ char **words = NULL, **found = NULL;
         int r = 0;
 
         for (; r == 0 && files && *files; files++)
                 r = tool_add_input(tool, *files);
         for (char **file = tool->function.files; r == 0 && file && *file; file++)
                 r = tool_add_input(tool, *file);
-        return r;
+        if (r == 0)
+                r = tool_list_words(tool, tool->policy, &words, &found);
+        if (r == 0)
+                r = tool_add_ways(&tool->inputs, words);
+        return r < 0 ? r : tool_add_ways(&tool->found, found);
 }
 
 static int fit_policy(const struct tool *tool, const cbx_policy *policy,
@@ -331,6 +344,7 @@ int tool_set_policy(struct tool *tool, const cbx_policy *policy, const struct to
         cbx_policy *widened = NULL;
         int r = fit_policy(tool, policy, origin, error, &tool->policy);
 
+        tool->base = policy == origin->policy ? policy : NULL;
         if (r == 0 && tool->ask.policy)
                 r = fit_policy(tool, tool->ask.policy, origin, error, &widened);
         if (r == 0 && note_inputs(tool) < 0)

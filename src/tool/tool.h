@@ -81,6 +81,8 @@ struct template *template_free(struct template *template);
 const char *const *template_files(const struct template *template);
 /* Its first element, where that is fixed by the manifest; else NULL. */
 const char *template_program(const struct template *template);
+/* Its words that no argument has a part in, added to a list. */
+int template_words(const struct template *template, char ***list);
 /* Each value becomes one argument, added to a NULL-terminated list. Refuses what could become an
  * option, cannot be an argument, or is too long: every such value is noted, by its JSON pointer. */
 int template_expand(const struct template *template, const json_t *arguments,
@@ -135,7 +137,10 @@ struct tool {
         /* Where it comes from, for a toolbox that watches. */
         char *file;        /* name in its directory; NULL: a call added it */
         char *policy_name; /* NULL: inline, or none */
-        char **inputs;     /* files that say what it does, by canonical path (tool_inputs.c) */
+        char **inputs;     /* files that say what it does, and links to them, each by its canonical
+                              place (tool_inputs.c) */
+        char **found;      /* the same, of what is looked for along PATH */
+        const cbx_policy *base; /* the toolbox's, where it names none of its own: compared only */
 };
 
 /* What a manifest is read with. */
@@ -170,6 +175,12 @@ int tool_set_policy(struct tool *tool, const cbx_policy *policy, const struct to
 
 /* Note a file that says what the tool does. */
 int tool_add_input(struct tool *tool, const char *path);
+/* Add the places of each of these paths to a list, with the links on the way to it. */
+int tool_add_ways(char ***list, char *const *paths);
+/* The host's paths of what it runs by the words of its command, and where its program is looked for
+ * along PATH; both to be freed (tool_words.c). */
+int tool_list_words(const struct tool *tool, const cbx_policy *policy, char ***ret_paths,
+                    char ***ret_found);
 /* A canonical path, refused where calls of the tool could write it: -EPERM. */
 struct inputs_mounts;
 int tool_refuse_input(const struct tool *tool, const struct inputs_mounts *mounts, const char *what,

@@ -21,6 +21,28 @@ int tool_add_input(struct tool *tool, const char *path)
         return list_take(&tool->inputs, policy_canonical("/", path));
 }
 
+int tool_add_ways(char ***list, char *const *paths)
+{
+        int r = 0;
+
+        if (!*list && !(*list = list_new()))
+                return -ENOMEM;
+        for (; r == 0 && *paths; paths++) {
+                _cleanup_list_ char **links = NULL;
+                char *canonical = NULL;
+
+                if (policy_follow("/", *paths, &canonical, &links) < 0)
+                        continue; /* it leads nowhere */
+                for (char **link = links; r == 0 && link && *link; link++)
+                        r = list_add(list, *link);
+                if (r == 0)
+                        r = list_take(list, canonical);
+                else
+                        free(canonical);
+        }
+        return r;
+}
+
 int tool_refuse_input(const struct tool *tool, const struct inputs_mounts *mounts, const char *what,
                       const char *path, const char *where, cbx_error *error)
 {
@@ -59,15 +81,33 @@ static int refuse_links(const struct tool *tool, const struct tool *writer,
         return r;
 }
 
+/* Who may write what a tool with the same policy finds along PATH gains nothing by that: it is
+ * where a project's own programs are. */
+static bool have_same_rights(const struct tool *tool, const struct tool *writer)
+{
+        return tool->base && tool->base == writer->base && !tool->ask.policy && !writer->ask.policy;
+}
+
 static int refuse_inputs(const struct tool *tool, const struct tool *writer,
                          const struct inputs_mounts *mounts, cbx_error *error)
 {
-        char what[192];
+        const cbx_policy *policies[] = { writer->policy, writer->ask.policy };
+        char what[192], whose[160];
+        struct inputs_item item = { .what = what,
+                                    .whose = whose,
+                                    .harm = "they could give themselves a tool with any policy" };
         int r = 0;
 
         snprintf(what, sizeof(what), "a file of the tool \"%s\",", tool->name);
-        for (char **path = tool->inputs; r == 0 && path && *path; path++)
-                r = tool_refuse_input(writer, mounts, what, *path, "policy", error);
+        snprintf(whose, sizeof(whose), "calls of the tool \"%s\"", writer->name);
+        for (size_t i = 0; r == 0 && i < ARRAY_SIZE(policies); i++) {
+                if (policies[i] && tool->inputs)
+                        r = inputs_refuse_places(policies[i], mounts, &item, tool->inputs, "policy",
+                                                 error);
+                if (r == 0 && policies[i] && tool->found && !have_same_rights(tool, writer))
+                        r = inputs_refuse_places(policies[i], mounts, &item, tool->found, "policy",
+                                                 error);
+        }
         return r;
 }
 

@@ -169,7 +169,7 @@ int toolbox_put(cbx_toolbox *toolbox, struct tool *tool, cbx_error *error)
         const char *file = tool->file ? tool->file : "";
         int r = toolbox_admit(toolbox, tool, error);
 
-        if (r == 0 && toolbox_follow_tool(tool) < 0)
+        if (r == 0 && toolbox_follow_tool(toolbox, tool) < 0)
                 r = error_oom(error);
         if (r < 0) {
                 inputs_unfollow(tool);

@@ -81,7 +81,7 @@ int toolbox_hold(cbx_toolbox *toolbox, const char *path, bool hidden);
 /* May the tool be in it, as far as what it and others may write goes? (toolbox_inputs.c) */
 int toolbox_admit(const cbx_toolbox *toolbox, const struct tool *tool, cbx_error *error);
 /* Let no policy of this process write what the tool is made of, until inputs_unfollow(tool). */
-int toolbox_follow_tool(const struct tool *tool);
+int toolbox_follow_tool(const cbx_toolbox *toolbox, struct tool *tool);
 /* May a folder be followed? No tool may write there. */
 int toolbox_admit_folder(const cbx_toolbox *toolbox, const char *path, cbx_error *error);
 

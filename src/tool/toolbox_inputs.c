@@ -58,14 +58,19 @@ int toolbox_admit(const cbx_toolbox *toolbox, const struct tool *tool, cbx_error
         return r;
 }
 
-int toolbox_follow_tool(const struct tool *tool)
+int toolbox_follow_tool(const cbx_toolbox *toolbox, struct tool *tool)
 {
         char what[192];
         int r = 0;
 
+        tool->policy->group = toolbox;
+        if (tool->ask.policy)
+                tool->ask.policy->group = toolbox;
         snprintf(what, sizeof(what), "a file of the tool \"%s\",", tool->name);
         for (char **path = tool->inputs; r == 0 && path && *path; path++)
-                r = inputs_follow(tool, what, *path);
+                r = inputs_follow(tool, toolbox, what, *path);
+        for (char **path = tool->found; r == 0 && path && *path; path++)
+                r = inputs_follow(tool, toolbox, what, *path);
         return r;
 }
 

@@ -491,8 +491,8 @@ static int add_folder(cbx_toolbox *toolbox, struct toolbox_folder *folder, const
         r = toolbox_admit_folder(toolbox, folder->policies, error);
         if (r < 0)
                 return r;
-        if (inputs_follow(folder, "the folder of manifests", directory) < 0 ||
-            inputs_follow(folder, "the folder of policies", folder->policies) < 0)
+        if (inputs_follow(folder, toolbox, "the folder of manifests", directory) < 0 ||
+            inputs_follow(folder, toolbox, "the folder of policies", folder->policies) < 0)
                 return -ENOMEM;
         (void)watch_policies(toolbox, folder);
         TAILQ_INSERT_TAIL(&toolbox->folders, folder, link);
