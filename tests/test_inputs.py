@@ -220,6 +220,41 @@ def audit_led(user):
     equal(victim.read_text(), "original\n", "the victim")
 
 
+@for_people("S13 a call's input is not read through a link that a box has left")
+def input_led(user):
+    top = place(user, "ws/sub", "out")
+    ws, secret = top / "ws", put(top / "out/secret", "s3cret", user)
+    spec = {"argv": ["cat"], "stdin": {"file": "in"}}
+    put(top / "spec.json", spec, user)
+    (top / "by").symlink_to(ws)
+    for leave, file in (("ln -s {} in", "in"), ("ln -s {} x; ln -s x in", "in"), ("rm -rf sub; ln -s $(dirname {}) sub", "sub/secret")):
+        for name in ("in", "x"):
+            (ws / name).unlink(missing_ok=True)
+        run("sh", "-c", leave.format(secret), options=["--workspace", "."], user=user, cwd=ws)
+        tried = [(["--stdin", file], ["cat"])] + ([(["--spec", str(top / "spec.json")], [])] if file == "in" else [])
+        for options, command in tried:
+            done = harness.callbox(["run", "-q", "--workspace", ".", *options, *(["--", *command] if command else [])], user=user, cwd=ws, binary=CALLBOX, env=tooling.ENVIRONMENT)
+            check(done.code == 125 and b"s3cret" not in done.out and b"leads through the link" in done.err, f"{options}: {done.out} {done.err}")
+            check(str(secret).encode() not in done.err, "the fix names what the box has chosen")
+        # Control: who may not change the link may be led by it.
+        equal(run("cat", options=["--stdin", file], user=user, cwd=ws).out, b"s3cret", "without a workspace")
+    put(ws / "plain", "plain", user)
+    for file in ("plain", str(top / "by/plain")):
+        equal(run("cat", options=["--workspace", ".", "--stdin", file], user=user, cwd=ws).out, b"plain", f"a file of the workspace: {file}")
+    equal(run("cat", options=["--workspace", ".", "--stdin", "/dev/null"], user=user, cwd=ws).out, b"", "a stream")
+
+
+@for_people("a report says of what is held that it is")
+def held_told(user):
+    top = place(user, "ws")
+    for box in BOXES:
+        for command in ("rm a", "echo x >new", "mv a b"):
+            put(top / "ws/a", "", user)
+            done = harness.callbox(["run", "--json", "--explain", "--box", box, "--workspace", ".", "--hold", "a", "--hold", "new", "--", "sh", "-c", command], user=user, cwd=top / "ws", binary=CALLBOX)
+            told = json.dumps(done.report["denials"])
+            check("held: by --hold" in told and "more protected names" not in told, f"{box}, {command}: {told}")
+
+
 # ---- S2: folders of manifests ------------------------------------------------------------------
 
 

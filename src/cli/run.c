@@ -17,6 +17,7 @@
 #include "cli/spec.h"
 #include "cli/verb.h"
 #include "policy/host.h"
+#include "policy/inputs.h"
 #include "policy/outputs.h"
 #include "warden/call.h"
 #include "warden/input.h"
@@ -242,7 +243,7 @@ static int run_here(struct run *run, cbx_policy *policy, struct plan_options *op
         }
 }
 
-static int open_stdin(struct run *run, cbx_error *error)
+static int open_stdin(struct run *run, const cbx_policy *policy, cbx_error *error)
 {
         const char *file = run->stdin_file ? run->stdin_file : run->spec.stdin_file;
         const char *where = run->stdin_file ? "--stdin" : "stdin.file";
@@ -253,10 +254,12 @@ static int open_stdin(struct run *run, cbx_error *error)
         if (run->tty)
                 return STDIN_FILENO;
         if (file && !none) {
-                fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+                fd = inputs_open(policy, file, O_RDONLY | O_CLOEXEC | O_NOCTTY, "the input", where,
+                                 error);
                 if (fd < 0)
-                        return error_set(error, -errno, where, "cannot open %s: %s", file,
-                                         strerror(errno));
+                        return error->code < 0 ? fd
+                                               : error_set(error, fd, where, "cannot open %s: %s",
+                                                           file, strerror(-fd));
                 if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
                         base_close(fd);
                         return error_set(error, -EISDIR, where, "%s is a directory", file);
@@ -333,7 +336,7 @@ static int run_call(struct run *run, struct report *report)
         if (r < 0)
                 return r;
         spec.limits = policy->limits;
-        spec.stdin_fd = open_stdin(run, &report->error);
+        spec.stdin_fd = open_stdin(run, policy, &report->error);
         if (report->error.code < 0)
                 return report->error.code;
         spec.stdin_length = spec.stdin_data ? strlen(spec.stdin_data) : 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "policy/inputs.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -168,6 +169,36 @@ int inputs_refuse_places(const cbx_policy *policy, const struct inputs_mounts *m
                         return refuse_input(item, *places, rule, where, error);
         }
         return 0;
+}
+
+int inputs_open(const cbx_policy *policy, const char *path, int flags, const char *what,
+                const char *where, cbx_error *error)
+{
+        struct inputs_item item = { .what = what,
+                                    .path = path,
+                                    .whose = "boxes of this policy",
+                                    .harm = "a program there would choose which file is read" };
+        const struct policy_path *rule = NULL;
+        struct inputs_mounts *mounts = NULL;
+        _cleanup_free_ char *canonical = NULL;
+        _cleanup_list_ char **links = NULL;
+        char directory[PATH_MAX];
+        int fd;
+
+        if (!inputs_writes(policy) || outputs_is_stream(path) || !here(directory) ||
+            policy_follow(directory, path, &canonical, &links) < 0) {
+                fd = open(path, flags);
+                return fd < 0 ? -errno : fd;
+        }
+        if (links)
+                (void)inputs_mounts_read(&mounts);
+        for (char **link = links; link && *link && !rule; link++) {
+                rule = inputs_writer(policy, mounts, *link);
+                if (rule)
+                        refuse_link(&item, *link, rule, where, error);
+        }
+        inputs_mounts_free(mounts);
+        return rule ? -EPERM : policy_open_direct(canonical, flags);
 }
 
 int inputs_refuse_links(const cbx_policy *policy, const cbx_policy *writer, const char *whose,

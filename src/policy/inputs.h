@@ -60,6 +60,11 @@ int inputs_hold_ways(cbx_policy **policy, char *const *paths, cbx_error *error);
 int inputs_hide(cbx_policy **policy, const char *what, const char *path, const char *where,
                 cbx_error *error);
 
+/* Open a file for reading. A link on the way that a box of this policy may change is refused, with
+ * an error; another failure comes without one. */
+int inputs_open(const cbx_policy *policy, const char *path, int flags, const char *what,
+                const char *where, cbx_error *error);
+
 /* Refuse paths of a policy that lead through a link which a box of `writer`, the same policy or
  * another, may change: it would choose what the path means the next time. */
 int inputs_refuse_links(const cbx_policy *policy, const cbx_policy *writer, const char *whose,

@@ -368,6 +368,15 @@ static const char *protected_name(const struct plan *plan, const char *path)
         return anywhere;
 }
 
+/* Is it kept by another rule than a protected name? */
+static bool is_held(const struct plan *plan, const char *path)
+{
+        for (size_t i = 0; i < plan->n_guards; i++)
+                if (!*plan->guards[i].name && plan_is_guarded(&plan->guards[i], path))
+                        return true;
+        return false;
+}
+
 /* A policy has no list of what is not protected: it is the list of what is, without these. */
 static json_t *without_name(const struct plan *plan, const char *path)
 {
@@ -484,12 +493,13 @@ static void add_trace(struct denials *denials, const struct box_trace *trace)
         case BOX_TRACE_PROTECTED:
                 denial->kind = "protected";
                 name = protected_name(denials->plan, what);
-                if (name && !*name)
-                        allow_by_nothing(denial, "held by the policy (files.hold), or a file that "
-                                                 "tells callbox what to do");
-                else if (name)
+                if (name)
                         allow_by(denial, without_name(denials->plan, what),
                                  strchr(name, '*') ? "--unprotect '%s'" : "--unprotect %s", name);
+                else if (is_held(denials->plan, what))
+                        allow_by_nothing(denial, "held: by --hold (\"hold\" in the policy), by a "
+                                                 "read-only rule, or since callbox itself goes by "
+                                                 "it");
                 else
                         allow_by_nothing(denial, "these are more protected names than are told");
                 denial->stem = stem_of(what);
