@@ -248,7 +248,7 @@ def input_led(user):
 def held_told(user):
     top = place(user, "ws")
     for box in BOXES:
-        for command in ("rm a", "echo x >new", "mv a b"):
+        for command in ("rm a", "echo x >new", "mv a b", "echo x >a"):
             put(top / "ws/a", "", user)
             done = harness.callbox(["run", "--json", "--explain", "--box", box, "--workspace", ".", "--hold", "a", "--hold", "new", "--", "sh", "-c", command], user=user, cwd=top / "ws", binary=CALLBOX)
             told = json.dumps(done.report["denials"])

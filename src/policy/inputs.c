@@ -159,14 +159,25 @@ int inputs_refuse_places(const cbx_policy *policy, const struct inputs_mounts *m
                          const struct inputs_item *item, char *const *places, const char *where,
                          cbx_error *error)
 {
-        const struct policy_path *rule;
+        char directory[PATH_MAX] = "";
 
-        if (!inputs_writes(policy))
-                return 0;
-        for (; *places; places++) {
-                rule = inputs_writer(policy, mounts, *places);
-                if (rule)
-                        return refuse_input(item, *places, rule, where, error);
+        for (size_t i = 0; i < policy->n_paths; i++) {
+                const struct policy_path *rule = &policy->paths[i];
+                _cleanup_free_ char *tree = NULL;
+
+                if (rule->access != POLICY_WRITE)
+                        continue;
+                if (!directory[0] && (rule->host[0] != '/' || *policy->hold) && !here(directory))
+                        return error_set(error, -ENOENT, where, "the current directory is gone");
+                tree = policy_pin_path(policy, directory, rule);
+                if (!tree)
+                        tree = policy_canonical(directory[0] ? directory : "/", rule->host);
+                if (!tree)
+                        return error_oom(error);
+                for (char *const *place = places; *place; place++)
+                        if (mounts_reach(mounts, tree, *place) &&
+                            !is_held(policy, mounts, directory, tree, *place))
+                                return refuse_input(item, *place, rule, where, error);
         }
         return 0;
 }
@@ -207,8 +218,8 @@ int inputs_refuse_links(const cbx_policy *policy, const cbx_policy *writer, cons
         char directory[PATH_MAX];
         int r = 0;
 
-        if (!inputs_writes(writer) || !here(directory) ||
-            policy_pin((cbx_policy *)policy, directory) < 0 || !has_links((cbx_policy *)policy))
+        if (!inputs_writes(writer) || !has_links((cbx_policy *)policy) || !here(directory) ||
+            policy_pin((cbx_policy *)policy, directory) < 0)
                 return 0;
         for (size_t i = 0; r == 0 && i < policy->n_paths; i++) {
                 const struct policy_path *own = &policy->paths[i], *rule = NULL;

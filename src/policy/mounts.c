@@ -85,8 +85,10 @@ const char *mounts_below(const char *path, const char *tree)
 
         if (n == 1)
                 n = 0; /* the root */
+        if (strnlen(path, n) < n || (path[n] != '\0' && path[n] != '/'))
+                return NULL;
         /* On a file system that ignores it, another case is the same name. */
-        if (strncasecmp(path, tree, n) != 0 || (path[n] != '\0' && path[n] != '/'))
+        if (strncasecmp(path, tree, n) != 0)
                 return NULL;
         return path + n;
 }
@@ -106,13 +108,19 @@ static const struct mounts_item *mount_of(const struct inputs_mounts *mounts, co
 bool mounts_place(const struct inputs_mounts *mounts, const char *path, struct mounts_place *ret)
 {
         const struct mounts_item *mount = mounts ? mount_of(mounts, path) : NULL;
+        const char *rest = mount ? mounts_below(path, mount->point) : NULL;
+        size_t n, more;
 
-        if (!mount)
+        if (!rest)
+                return false;
+        n = strcmp(mount->root, "/") == 0 ? 0 : strlen(mount->root);
+        more = strlen(rest) + 1;
+        if (n + more > sizeof(ret->path))
                 return false;
         ret->device = mount->device;
-        return snprintf(ret->path, sizeof(ret->path), "%s%s",
-                        strcmp(mount->root, "/") == 0 ? "" : mount->root,
-                        mounts_below(path, mount->point)) < (int)sizeof(ret->path);
+        memcpy(ret->path, mount->root, n);
+        memcpy(ret->path + n, rest, more);
+        return true;
 }
 
 static bool is_in(const struct mounts_place *place, const char *device, const char *root)

@@ -11,6 +11,10 @@
 
 #define ALIKE_MAX 3 /* of one directory or host are listed one by one */
 
+#define HELD                                                                                       \
+        "held: by --hold (\"hold\" in the policy), by a read-only rule, or since callbox itself "  \
+        "goes by it"
+
 /* ---- One denial ---- */
 
 struct denial {
@@ -247,6 +251,16 @@ static void directory_of(const char *path, char *room, size_t size)
         snprintf(room, size, "%.*s", (int)(n > 1 ? n - 1 : n), path);
 }
 
+/* Is it in what is mounted read-only since it is held? A rule that allows writing would not help.
+ */
+static bool is_mounted_held(const struct plan *plan, const char *path)
+{
+        const struct plan_step *step = plan_step_for(plan, path);
+
+        return step && step->kind == PLAN_TREE && !step->writable && step->where &&
+               strcmp(step->where, "files.hold") == 0;
+}
+
 /* Returns false where there is nothing to say. */
 static bool explain_path(const struct plan *plan, struct denial *denial,
                          const struct box_trace *trace)
@@ -258,6 +272,10 @@ static bool explain_path(const struct plan *plan, struct denial *denial,
 
         if (is_routine(plan, trace))
                 return false;
+        if (write && is_mounted_held(plan, trace->text)) {
+                allow_by_nothing(denial, HELD);
+                return true;
+        }
         /* What is to be made is its directory's; whether it was there is not told. */
         known = plan->looks || trace->kind != BOX_TRACE_WRITE;
         directory_of(trace->text, directory, sizeof(directory));
@@ -497,9 +515,7 @@ static void add_trace(struct denials *denials, const struct box_trace *trace)
                         allow_by(denial, without_name(denials->plan, what),
                                  strchr(name, '*') ? "--unprotect '%s'" : "--unprotect %s", name);
                 else if (is_held(denials->plan, what))
-                        allow_by_nothing(denial, "held: by --hold (\"hold\" in the policy), by a "
-                                                 "read-only rule, or since callbox itself goes by "
-                                                 "it");
+                        allow_by_nothing(denial, HELD);
                 else
                         allow_by_nothing(denial, "these are more protected names than are told");
                 denial->stem = stem_of(what);
