@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 import os
 import struct
+import sys
 import threading
 import time
 from typing import Any, List, Optional, Tuple
@@ -74,7 +75,8 @@ class Channel:
 
 
 current: Optional[Channel] = None
-boxed = False  # this interpreter was started in a box, by _serve.py
+# This interpreter was started in a box: see __init__.py. Known before anything else is loaded.
+boxed = hasattr(sys.modules.get("__main__"), "CALLBOX_BOX")
 
 
 def _encode(text: object) -> bytes:
