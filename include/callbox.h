@@ -463,6 +463,10 @@ typedef struct cbx_tool {
 CBX_API int cbx_toolbox_add_function(cbx_toolbox *toolbox, const cbx_tool *tool, cbx_error *error);
 CBX_API int cbx_toolbox_add(cbx_toolbox *toolbox, const char *manifest, size_t length,
                             cbx_error *error);
+/* A manifest that names no policy, with this one in place of the toolbox's: it keeps what its paths
+ * led to when it was made. */
+CBX_API int cbx_toolbox_add_with(cbx_toolbox *toolbox, const char *manifest, size_t length,
+                                 cbx_policy *policy, cbx_error *error);
 
 /* Add every manifest of a directory (*.json) and follow its changes from then on, as
  * cbx_toolbox_step is called. A manifest with mistakes is an event, not a failure. */

@@ -11,7 +11,7 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple, Union
 from . import _values
 from ._drive import OnBytes, content_bytes, policy_for
 from ._error import CallboxError
-from ._interpreter import add_to_policy, find_modules, library_path, serve
+from ._interpreter import Surroundings, find_modules, library_path, serve
 from ._names import checked_artifacts, checked_left_out, why_not
 from ._native import Warden
 from ._policy import Policy
@@ -121,16 +121,9 @@ def _prepare(
     found = find_modules(modules, path)
     start = serve("callbox._code_box", '{"code": true}', path=path, modules=found)
     box = Toolbox(policy=policy_for(policy, timeout), warden=warden)
-    policy_document = add_to_policy(box.policy, start.show)
-    box.add(
-        {
-            "name": NAME,
-            "inputSchema": {"type": "object"},
-            "policy": policy_document,
-            "run": start.run(),
-        }
-    )
-    box._typed[NAME] = Typed.of(policy_document)
+    around = Surroundings(box.policy, start.show)
+    box._add({"name": NAME, "inputSchema": {"type": "object"}, "run": start.run()}, around)
+    box._typed[NAME] = Typed.of(around.policy.to_dict())
     arguments = {
         "code": code,
         "inputs": given,

@@ -3,47 +3,35 @@
 
 The interpreter, its environment, what is installed for it, this package, its programs and libraries, and
 each module that is loaded are held: no box can change them, nor put a name beside them that Python would
-take instead. Of a directory on sys.path that stays writable otherwise there is a warning: a module that a
-box leaves there is run by whoever imports it next."""
+take instead. Of a directory that this program imports from, and that stays writable otherwise, there is a
+warning: a module that a box leaves there is run by whoever imports it next."""
 
 from __future__ import annotations
 
-import importlib.machinery
-import importlib.util
+import collections
 import os
-import site
 import sys
 import warnings
-from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Set, Tuple
 
 from ._error import CallboxError
-from ._native import HERE, functions_program, warden_program
+from ._loaded import Module, custom_names, generation, is_in, loaded
+from ._native import HERE
 
-NAMES_MAX = 1024  # of modules; beyond that their directories are held
+NAMES_MAX = 4096  # that a policy can hold
+BYTES_MAX = 400_000  # of them together; a policy can be a megabyte
 WORDS = ("warn", "refuse", "allow")
 VARIABLE = "CALLBOX_IMPORT_PATH"
-CUSTOM = ("sitecustomize", "usercustomize")  # which Python imports by itself
-SUFFIXES = importlib.machinery.all_suffixes()
 
-Generation = Tuple[int, Tuple[str, ...]]
+__all__ = ["Held", "ImportPathWarning", "check_word", "generation", "held", "is_in", "tell", "writable"]
 
 
 class ImportPathWarning(UserWarning):
     """A box may write to a directory from which this program imports."""
 
 
-def is_in(path: str, tree: str) -> bool:
-    return path == tree or path.startswith(tree.rstrip("/") + "/")
-
-
-def generation() -> Generation:
-    """Another one, when there may be more to hold. It costs little to ask."""
-    return len(sys.modules), tuple(sys.path)
-
-
-def writable(document: Dict[str, Any]) -> List[str]:
-    """The directories of the host that a policy lets boxes write."""
-    files = document.get("files") or {}
+def writable(files: Dict[str, Any]) -> List[str]:
+    """The directories of the host that the files of a policy let boxes write."""
     rules = [*(files.get("write") or ()), *filter(None, [files.get("workspace")])]
     hosts = [rule["host"] if isinstance(rule, dict) else rule for rule in rules]
     return sorted({os.path.realpath(host) for host in hosts})
@@ -52,120 +40,81 @@ def writable(document: Dict[str, Any]) -> List[str]:
 # ---- What is held ----
 
 
-def _real_folder(path: str) -> str:
-    """Links resolved on the way, but not what the name itself stands for: that could be replaced too."""
-    folder, name = os.path.split(os.path.abspath(path))
-    return os.path.join(os.path.realpath(folder), name)
+class Held(NamedTuple):
+    """`whole`: directories that are held with all that is in them, as their modules are too many or a link
+    leads there; `loose`: how many modules are not held, as they are too many in the top of a tree."""
 
-
-def _places() -> List[str]:
-    """Held as they are, with all that is in them."""
-    found: List[Any] = [sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix, HERE]
-    found += [os.environ.get("VIRTUAL_ENV"), *site.getsitepackages()]
-    if site.ENABLE_USER_SITE:
-        found.append(site.getusersitepackages())
-    found += [entry for entry in sys.path if os.path.basename(entry) in ("site-packages", "dist-packages")]
-    found += [entry for entry in sys.path if os.path.isfile(entry)]  # an archive
-    found += [sys.executable, getattr(sys, "_base_executable", None)]
-    found += [warden_program(), functions_program()]
-    found += [os.environ.get("CALLBOX_WARDEN"), os.environ.get("CALLBOX_FUNCTIONS")]
-    names = [path for path in found if path]
-    return [_real_folder(name) for name in names] + [os.path.realpath(name) for name in names]
-
-
-def _libraries() -> Set[str]:
-    """Files that are mapped into this process: libcallbox is one of them."""
-    try:
-        with open("/proc/self/maps", "rb") as stream:
-            lines = stream.read().split(b"\n")
-    except OSError:
-        return set()
-    fields = (line.split(None, 5) for line in lines)
-    return {os.fsdecode(found[5]) for found in fields if len(found) == 6 and found[5].startswith(b"/")}
-
-
-def _modules() -> List[Tuple[str, str]]:
-    """Names and files; of a file that is a link, what it leads to as well."""
-    files = {name: getattr(module, "__file__", None) for name, module in list(sys.modules.items())}
-    found = [(name, os.path.abspath(file)) for name, file in files.items() if isinstance(file, str)]
-    found += [("__main__", file) for file in _libraries()]
-    real = {folder: os.path.realpath(folder) for folder in {os.path.dirname(file) for _, file in found}}
-    found = [(name, os.path.join(real[os.path.dirname(file)], os.path.basename(file))) for name, file in found]
-    return found + [(name, os.path.realpath(file)) for name, file in found if os.path.islink(file)]
-
-
-def _names_of(folder: str, stem: str) -> List[str]:
-    """All that Python could take for a module of this name, in the order of its choice or another."""
-    source = os.path.join(folder, stem + ".py")
-    names = [os.path.join(folder, stem + suffix) for suffix in SUFFIXES]
-    names += [importlib.util.cache_from_source(source, optimization=level) for level in ("", "1", "2")]
-    if stem != "__init__":
-        package = os.path.join(folder, stem)
-        if os.path.isdir(package):
-            names += [os.path.join(package, "__init__" + suffix) for suffix in SUFFIXES]
-        else:
-            names.append(package)
-    return names
-
-
-def _names_of_module(name: str, file: str) -> List[str]:
-    folder, base = os.path.split(file)
-    if name == "__main__":
-        return [file]  # it is started by its path
-    return [file, *_names_of(folder, base.partition(".")[0])]
-
-
-class _Known:
-    """What was found, for the modules of some moment."""
-
-    def __init__(self) -> None:
-        self.at: Optional[Generation] = None
-        self.places: List[str] = []
-        self.modules: List[Tuple[str, str]] = []
-        self.entries: List[str] = []
-
-    def look(self) -> _Known:
-        now = generation()
-        if self.at != now:
-            self.places = _places()
-            self.modules = _modules()
-            self.entries = [os.path.realpath(entry or os.curdir) for entry in sys.path]
-            self.at = now
-        return self
-
-
-_known = _Known()
+    names: List[str]
+    whole: List[str]
+    loose: int
 
 
 def _without_inner(paths: Iterable[str]) -> List[str]:
     kept: List[str] = []
-    for path in sorted(set(paths)):
+    for path in sorted(set(paths), key=lambda path: path.split("/")):
         if not kept or not is_in(path, kept[-1]):
             kept.append(path)
     return kept
 
 
-def held(trees: List[str]) -> List[str]:
-    """Of what tells this program what to do, that which lies in these directories."""
-    known = _known.look()
+def _fits(names: Iterable[str], room: int) -> bool:
+    names = list(names)
+    return len(names) <= room and sum(map(len, names)) <= BYTES_MAX
+
+
+def _fit(modules: List[Module], others: Set[str], is_below: Callable[[str], bool], room: int) -> Held:
+    """By names as long as that fits; then the fullest directories as a whole; in the top of a tree, which
+    stays writable, with less and less of what is beside a module."""
+    whole: List[str] = []
+    for few in (0, 0, 1, 2):
+        names = {module: [name for name in module.names(few) if is_below(name)] for module in modules}
+        found = others.union(whole, *names.values())
+        if _fits(found, room):
+            return Held(_without_inner(found), whole, 0)
+        if not whole:
+            full = collections.Counter(os.path.dirname(module.file) for module in modules)
+            for folder, _ in full.most_common():
+                if is_below(folder) and not _fits(found, room):
+                    whole.append(folder)
+                    modules = [module for module in modules if not is_in(module.file, folder)]
+                    found = others.union(whole, *(names[module] for module in modules))
+            if _fits(found, room):
+                return Held(_without_inner(found), whole, 0)
+    kept = sorted(others.union(whole))[:room]
+    left = BYTES_MAX - sum(map(len, kept))
+    loose = 0
+    for module in modules:
+        left -= len(module.file)
+        if len(kept) < room and left > 0:
+            kept.append(module.file)
+        else:
+            loose += 1
+    return Held(_without_inner(kept), whole, loose)
+
+
+def held(trees: List[str], room: int = NAMES_MAX) -> Held:
+    """Of what tells this program what to do, that which lies in these directories: so many names at most."""
+    known = loaded.look()
 
     def is_below(path: str) -> bool:
         return any(path != tree and is_in(path, tree) for tree in trees)
 
-    found = [place for place in known.places if is_below(place)]
-    names: Set[str] = set()
-    folders: Set[str] = set()
-    for name, file in known.modules:
-        if is_below(file) and not any(is_in(file, place) for place in found):
-            names.update(_names_of_module(name, file))
-            folders.add(os.path.dirname(file))
+    places = [place for place in known.places if is_below(place)]
+
+    def is_free(path: str) -> bool:
+        return is_below(path) and not any(is_in(path, place) for place in places)
+
+    links = {link for link in known.links if is_free(link)}
+    others = {*places, *links}
     for entry in known.entries:
-        if any(is_in(entry, tree) for tree in trees):
-            names.update(path for stem in CUSTOM for path in _names_of(entry, stem))
-    if len(names) > NAMES_MAX:
-        at_top = {path for path in names if os.path.dirname(path) in trees}
-        names = at_top | {path for path in folders if is_below(path)}
-    return _without_inner([*found, *names])
+        if any(is_in(entry, tree) for tree in trees) and entry not in known.packages:
+            others.update(custom_names(entry))
+    modules = [module for module in known.modules if is_free(module.file) or module.kind == "namespace"]
+    told = _fit(sorted(modules), others, is_below, room)
+    targets = {os.path.realpath(link) for link in links}
+    led = [path for path in targets if is_free(path) and os.path.isdir(path)]
+    led += [module.file for module in modules if module.kind == "tree"]
+    return told._replace(whole=sorted({*told.whole, *led}))
 
 
 # ---- What is said of the rest ----
@@ -186,14 +135,15 @@ def check_word(given: Optional[str]) -> Optional[str]:
 
 
 def open_entries(trees: List[str]) -> List[str]:
-    """Directories of sys.path, there or not, to which boxes may add modules."""
-    known = _known.look()
+    """Directories, there or not, to which boxes may add modules that this program can import: those in a
+    tree, and a tree that is in a package."""
+    known = loaded.look()
     places = [place for place in known.places if any(place != tree and is_in(place, tree) for tree in trees)]
-    return [
-        entry
-        for entry in dict.fromkeys(known.entries)
-        if any(is_in(entry, tree) for tree in trees) and not any(is_in(entry, place) for place in places)
-    ]
+    found = [entry for entry in known.entries if any(is_in(entry, tree) for tree in trees)]
+    inside = [*known.packages, *filter(None, [sys.pycache_prefix and os.path.realpath(sys.pycache_prefix)])]
+    found += [tree for tree in trees if any(is_in(tree, package) for package in inside)]
+    free = [entry for entry in found if not any(is_in(entry, place) for place in places)]
+    return [entry for entry in dict.fromkeys(free) if not any(entry != top and is_in(entry, top) for top in free)]
 
 
 def _caller() -> int:
@@ -207,31 +157,64 @@ def _caller() -> int:
 _warned: Set[Tuple[str, ...]] = set()
 
 
+def _warn(key: Tuple[str, ...], text: str) -> None:
+    """Once."""
+    if key not in _warned:
+        warnings.warn(ImportPathWarning(text), stacklevel=_caller())
+        _warned.add(key)
+
+
+def _own_directory(entry: str) -> str:
+    if any(is_in(entry, package) for package in loaded.packages):
+        return "give it a directory of its own, which is in no package, or a copy"
+    return f'give it a directory of its own, such as Policy(workspace="{os.path.join(entry, "work")}"), or a copy'
+
+
 def tell(trees: List[str], given: Optional[str]) -> None:
     """Warn once of what boxes could leave for this program to import, or refuse it."""
     word = _word(given)
     entries = tuple(open_entries(trees)) if word != "allow" else ()
-    if not entries or word == "warn" and entries in _warned:
+    if not entries:
         return
-    names = " and ".join(entries)
     text = (
-        f"this program imports from {names}, and a box may write there: a module that it leaves can "
-        f"come to run in this program, outside of any box"
+        f"this program imports from {' and '.join(entries)}, and a box may write there: a module that it "
+        f"leaves can come to run in this program, outside of any box"
     )
-    own = os.path.join(entries[0], "work")
-    hint = f'give it a directory of its own, such as Policy(workspace="{own}"), or a copy'
+    hint = _own_directory(entries[0])
     if word == "refuse":
         raise CallboxError(text, "import_path", hint)
-    meant = 'Policy(import_path="allow") says that this is meant'
-    warnings.warn(ImportPathWarning(f"{text}; {hint}; {meant}"), stacklevel=_caller())
-    _warned.add(entries)
+    _warn(entries, f'{text}; {hint}; Policy(import_path="allow") says that this is meant')
 
 
-def add_held(document: Dict[str, Any], import_path: Optional[str]) -> Dict[str, Any]:
-    """A policy in its JSON form, with more to hold, once whoever uses it has been told."""
-    trees = writable(document)
-    if trees:
-        tell(trees, import_path)
-        files = document["files"]
-        files["hold"] = sorted({*(files.get("hold") or ()), *held(trees)})
-    return document
+def tell_of_held(found: Held, given: Optional[str]) -> None:
+    """What nobody would expect: more is held than what is loaded, or less."""
+    if found.whole:
+        _warn(
+            ("whole", *found.whole),
+            f"no box can write to {' and '.join(found.whole)}: of what is there too much is loaded to "
+            f"be held by its names, or it is loaded by a link, or by an interpreter in a box "
+            f"(Toolbox(modules=...)); give boxes a directory of their own",
+        )
+    if found.loose:
+        text = f"{found.loose} modules that this program has loaded are not held: they are too many in one directory"
+        hint = "give boxes a directory of their own, or a copy"
+        if _word(given) == "refuse":
+            raise CallboxError(text, "import_path", hint)
+        _warn(("loose",), f"{text}, to which a box may write; {hint}")
+
+
+_last: Dict[Tuple[Any, ...], List[str]] = {}
+
+
+def to_hold(trees: List[str], given: Optional[str], own: Iterable[str] = ()) -> List[str]:
+    """What a policy has to hold besides its own, once whoever uses it has been told."""
+    own = tuple(own)
+    key = (generation(), tuple(trees), _word(given), len(own))
+    if key not in _last:
+        tell(trees, given)
+        found = held(trees, max(0, NAMES_MAX - len(own)))
+        tell_of_held(found, given)
+        if len(_last) > 16:
+            _last.clear()
+        _last[key] = found.names
+    return sorted({*own, *_last[key]})

@@ -89,7 +89,7 @@ def _secrets(tree: str) -> List[str]:
     return [os.path.join(tree, n) for n in sorted(names) if n in SECRETS or n.startswith(".env")]
 
 
-def add_to_policy(policy: Policy, show: Iterable[str]) -> Dict[str, Any]:
+def add_to_policy(policy: Policy, show: Iterable[str]) -> Policy:
     """The policy with more to read, but for secrets beside a program. What it speaks of itself stays as
     it says."""
     document = policy.to_dict()
@@ -107,7 +107,7 @@ def add_to_policy(policy: Policy, show: Iterable[str]) -> Dict[str, Any]:
     files["read"] = files.get("read", []) + [{"host": p, "box": p} for p in more]
     hidden = [path for tree in more for path in _secrets(tree) if path not in shown]
     files["hide"] = files.get("hide", []) + [p for p in hidden if p not in files.get("hide", [])]
-    return _inputs.add_held(document, policy._import_path)
+    return policy._with(document)
 
 
 def _changed_at(tree: str) -> Tuple[int, ...]:
@@ -123,10 +123,15 @@ class Surroundings:
     beside a program, and modules may have been loaded that are to be held."""
 
     def __init__(self, policy: Policy, show: Iterable[str]) -> None:
-        self._policy = policy
         self._show = list(show)
-        self.document: Dict[str, Any] = {}
-        self.look()
+        self._base = policy
+        self._hidden = self._secrets()
+        self.policy = add_to_policy(policy, self._show)
+        self._seen = self._facts()
+        self.native = self.policy._for_use()
+
+    def _secrets(self) -> List[str]:
+        return [path for tree in self._show for path in _secrets(tree)]
 
     def _facts(self) -> Any:
         return _inputs.generation(), [_changed_at(tree) for tree in self._show]
@@ -136,11 +141,12 @@ class Surroundings:
 
     def look(self) -> bool:
         """Whether it has become another."""
-        seen = self._facts()
-        document = add_to_policy(self._policy, self._show)
-        changed = document != self.document
-        self._seen, self.document = seen, document
-        return changed
+        self._seen = self._facts()
+        hidden, last = self._secrets(), self.native
+        if hidden != self._hidden:
+            self._hidden, self.policy = hidden, add_to_policy(self._base, self._show)
+        self.native = self.policy._for_use()
+        return self.native is not last
 
 
 def _package_of(module: str, file: str) -> str:

@@ -29,6 +29,17 @@ def _rule(rule: PathRule) -> Any:
     return {"host": host, "box": box} if box is not None else host
 
 
+def _absolute(files: Mapping[str, Any]) -> Dict[str, Any]:
+    """The same, with every path of the host from here and now on."""
+    made = dict(files)
+    for name in ("read", "write", "hide", "hold"):
+        if name in made:
+            made[name] = [_rule(rule) for rule in made[name]]
+    if made.get("workspace") is not None:
+        made["workspace"] = _rule(made["workspace"])
+    return made
+
+
 def _rules(rules: Union[PathRule, Iterable[PathRule]], name: str) -> List[Any]:
     if isinstance(rules, (str, os.PathLike, Mapping)):
         raise TypeError(f"{name} must be a list of paths")
@@ -126,16 +137,36 @@ class Policy:
             "limits": dict(limits or {}),
             **others,
         }
-        writes = bool(files["write"]) or workspace is not None or "files" in others
-        self._set(json.dumps(document), import_path, None if writes else [])
+        made = None if _channel.boxed else native.Policy(json.dumps(document))
+        self._set(made, import_path, None if "files" in others else files)
 
-    def _set(self, text: str, import_path: Optional[str], trees: Optional[List[str]] = None) -> None:
-        """`trees`: that boxes may write; None: they are looked for when they are needed."""
-        self._native: Any = None if _channel.boxed else native.Policy(text)
+    def _set(self, made: Any, import_path: Optional[str], files: Optional[Dict[str, Any]] = None) -> None:
+        """`files`: of its JSON form, where they are known and all absolute. What its paths lead to now is
+        what they mean, here as in the library."""
+        self._native: Any = made
         self._json: Optional[str] = None
         self._import_path = _inputs.check_word(import_path)
-        self._trees = trees
         self._ready: Any = None
+        self._trees: List[str] = []
+        if made is None:
+            return
+        if files is None:
+            files = self.to_dict()["files"]
+            plain = _absolute(files)
+            if plain != files:
+                self._native, self._json = made.changed("files", json.dumps(plain)), None
+            files = plain
+        self._trees = _inputs.writable(files)
+
+    def _with(self, document: Mapping[str, Any]) -> Policy:
+        """Another one, by its whole JSON form; but its paths mean what they mean here."""
+        made, known = self._native, self.to_dict()
+        for name, value in document.items():
+            if value != known.get(name):
+                made = made.changed(name, json.dumps(value))
+        policy = Policy.__new__(Policy)
+        policy._set(made, self._import_path)
+        return policy
 
     @classmethod
     def from_json(
@@ -146,27 +177,24 @@ class Policy:
         if isinstance(document, bytes):
             document = document.decode()
         text = document if isinstance(document, str) else json.dumps(document)
-        policy._set(text, import_path)
+        policy._set(None if _channel.boxed else native.Policy(text), import_path)
         return policy
 
     def _for_use(self) -> Any:
         """As the library takes it, with what tells this program what to do held (_inputs.py): as it is
         now, since modules may have been loaded after the last call."""
-        if self._trees is None:
-            self._trees = _inputs.writable(self.to_dict())
         if not self._trees:
             return self._native
         now = _inputs.generation()
-        if self._ready is None or self._ready[0] != now:
-            _inputs.tell(self._trees, self._import_path)
-            held = _inputs.held(self._trees)
-            if self._ready is not None and self._ready[1] == held:
-                self._ready = (now, held, self._ready[2])
-            else:
-                document = self.to_dict()
-                document["files"]["hold"] = sorted({*document["files"].get("hold", ()), *held})
-                self._ready = (now, held, native.Policy(json.dumps(document)))
-        return self._ready[2]
+        ready = self._ready
+        if ready is None or ready[0] != now:
+            own = self.to_dict()["files"].get("hold") or []
+            held = _inputs.to_hold(self._trees, self._import_path, own)
+            made = self._native if ready is None else ready[2]
+            if held != (own if ready is None else ready[1]):
+                made = made.changed("files.hold", json.dumps(held))
+            self._ready = ready = (now, held, made)
+        return ready[2]
 
     def to_json(self) -> str:
         """The effective policy, with every default spelled out."""

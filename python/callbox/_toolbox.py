@@ -22,6 +22,7 @@ from ._drive import Listeners, OnBytes, OnLog, OnProgress, afinish, aside, finis
 from ._drive import checked_policy, its_turn, limits_to_spec, listeners_of, size_of, start_within, to_bytes
 from ._error import CallboxError
 from ._interpreter import Surroundings, find_modules, start_of
+from ._loaded import want
 from ._native import Warden, default_warden, functions_program, native
 from ._policy import Policy
 from ._report import Report
@@ -175,6 +176,7 @@ class Toolbox:
         if _channel.boxed:
             return
         self._modules = find_modules(modules)
+        want(self._modules.values())
         self._warden = warden or default_warden()
         self._native = native.Toolbox(
             self._warden._native,
@@ -211,11 +213,11 @@ class Toolbox:
         except CallboxError as error:
             where = f"{item.name}: {error.where}" if error.where else item.name
             raise CallboxError(error.text, where, error.hint, error.code) from None
-        self._typed[item.name] = Typed.of(around.document, _kinds.result_classes(item.function))
+        self._typed[item.name] = Typed.of(around.policy.to_dict(), _kinds.result_classes(item.function))
 
     def _add(self, manifest: Dict[str, Any], around: Surroundings) -> None:
         """With a policy that is kept as its surroundings ask for."""
-        self._native.add(json.dumps({**manifest, "policy": around.document}))
+        self._native.add(json.dumps(manifest), around.native)
         self._around[manifest["name"]] = (manifest, around)
         self._has_changed = True
 

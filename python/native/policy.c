@@ -55,6 +55,32 @@ static PyObject *print(PyObject *object, PyObject *none)
         return text;
 }
 
+/* Another policy, in which one value is another. What its paths led to is taken over. */
+static PyObject *changed(PyObject *object, PyObject *args)
+{
+        cbx_error error = CBX_ERROR_INIT;
+        struct policy_object *made;
+        const char *path, *json;
+        cbx_policy *policy;
+        int r;
+
+        if (!PyArg_ParseTuple(args, "ss", &path, &json) || !native_get_policy(object, &policy))
+                return NULL;
+        policy = cbx_policy_ref(policy);
+        r = cbx_policy_set(&policy, path, json, &error);
+        if (r < 0) {
+                cbx_policy_unref(policy);
+                return native_raise(r, &error);
+        }
+        made = PyObject_New(struct policy_object, native_policy_type);
+        if (!made) {
+                cbx_policy_unref(policy);
+                return NULL;
+        }
+        made->policy = policy;
+        return (PyObject *)made;
+}
+
 static PyObject *hash(PyObject *object, PyObject *none)
 {
         cbx_policy *policy;
@@ -83,6 +109,7 @@ bool native_get_policy(PyObject *object, cbx_policy **ret)
 
 static PyMethodDef methods[] = {
         { "print", print, METH_NOARGS, "The effective policy as JSON." },
+        { "changed", changed, METH_VARARGS, "Another policy, with a value of its JSON changed." },
         { "hash", hash, METH_NOARGS, "Equal for policies that mean the same." },
         { NULL, NULL, 0, NULL },
 };

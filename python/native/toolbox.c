@@ -68,20 +68,23 @@ static void dealloc(PyObject *object)
 
 /* ---- Tools ---- */
 
-/* Both add by a text: a manifest, or the directory of some. */
+/* Both add by a text: a manifest, which may have a policy beside it, or the directory of some. */
 static PyObject *add_text(PyObject *object, PyObject *args, bool directory)
 {
         struct toolbox_object *self = (struct toolbox_object *)object;
         cbx_error error = CBX_ERROR_INIT;
+        PyObject *given = Py_None;
+        cbx_policy *policy;
         const char *text;
         Py_ssize_t length;
         int r;
 
-        if (!PyArg_ParseTuple(args, "s#", &text, &length) || !enter(self))
+        if (!PyArg_ParseTuple(args, "s#|O", &text, &length, &given) ||
+            !native_get_policy(given, &policy) || !enter(self))
                 return NULL;
         Py_BEGIN_ALLOW_THREADS;
         r = directory ? cbx_toolbox_load(self->toolbox, text, &error)
-                      : cbx_toolbox_add(self->toolbox, text, (size_t)length, &error);
+                      : cbx_toolbox_add_with(self->toolbox, text, (size_t)length, policy, &error);
         Py_END_ALLOW_THREADS;
         native_warden_leave(self->warden);
         if (r < 0)

@@ -240,11 +240,20 @@ static int put(cbx_toolbox *toolbox, struct tool *tool, cbx_error *error)
 
 int cbx_toolbox_add(cbx_toolbox *toolbox, const char *manifest, size_t length, cbx_error *error)
 {
+        return cbx_toolbox_add_with(toolbox, manifest, length, NULL, error);
+}
+
+int cbx_toolbox_add_with(cbx_toolbox *toolbox, const char *manifest, size_t length,
+                         cbx_policy *policy, cbx_error *error)
+{
         _cleanup_mistakes_ struct tool_mistakes mistakes = TOOL_MISTAKES_INIT;
         struct tool_origin origin = toolbox_origin(toolbox, NULL);
         struct tool *tool;
-        int r = manifest_read(manifest, length, &origin, &mistakes, &tool);
+        int r;
 
+        if (policy)
+                origin.policy = policy;
+        r = manifest_read(manifest, length, &origin, &mistakes, &tool);
         return r < 0 ? tool_mistakes_error(&mistakes, error) : put(toolbox, tool, error);
 }
 

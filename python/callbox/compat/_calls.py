@@ -106,7 +106,7 @@ def policy_with(base: Optional[Policy], change: Callable[[Dict[str, Any]], None]
         return base
     document = base.to_dict()
     change(document)
-    return Policy.from_json(document, import_path=base._import_path)
+    return base._with(document)
 
 
 def interpreter_trees(python: str) -> List[str]:
@@ -290,7 +290,7 @@ class Calls:
                 around = Surroundings(self.policy, start.show)
                 manifest = {"name": name, "inputSchema": {"type": "object"}, "run": start.run()}
                 self._box._add(manifest, around)
-                self._box._typed[name] = Typed.of(around.document, classes)
+                self._box._typed[name] = Typed.of(around.policy.to_dict(), classes)
                 self._entries[key] = name
             return self._box, self._entries[key]
 
@@ -317,7 +317,7 @@ class Calls:
             }
             if call_id:
                 spec["id"] = to_bytes(call_id)
-            policy = Policy.from_json(add_to_policy(self.policy, start.show))
+            policy = add_to_policy(self.policy, start.show)
             call: Call = box._warden._native.start(policy._for_use(), spec)
             return call
 

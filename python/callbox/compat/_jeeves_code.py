@@ -84,7 +84,7 @@ class SubprocessExecutor:
             document["environment"]["pass"] += [name for name in self._allowed if name not in known]
 
         made = policy_with(self._policy, change)
-        return Policy.from_json(add_to_policy(made, interpreter_trees(self._python)))
+        return add_to_policy(made, interpreter_trees(self._python))
 
     async def run(
         self,

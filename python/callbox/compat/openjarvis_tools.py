@@ -158,7 +158,7 @@ class CodeInterpreterTool(_CodeBase):  # type: ignore[misc]
             document["limits"]["wall"] = min(CODE_SECONDS, most)
 
         made = policy_with(policy, change)
-        self._policy = Policy.from_json(add_to_policy(made, shown))
+        self._policy = add_to_policy(made, shown)
         self._seconds = _wall(self._policy)
 
     def _said(self, content: str, success: bool, **metadata: Any) -> Any:
