@@ -12,7 +12,7 @@ from . import _values
 from ._drive import OnBytes, content_bytes, policy_for
 from ._error import CallboxError
 from ._interpreter import Surroundings, find_modules, library_path, serve
-from ._names import checked_artifacts, checked_left_out, why_not
+from ._names import checked_artifacts, checked_left_out, plain_text, why_not
 from ._native import Warden
 from ._policy import Policy
 from ._report import Report
@@ -41,8 +41,8 @@ class CodeResult:
         self.report: Report = told.report
         self.result: Any = None
         self.text = ""
-        self.error: Optional[str] = None if told.ok else told.error or told.reason
-        self.traceback: str = told.traceback
+        self.error: Optional[str] = None if told.ok else plain_text(told.error or told.reason or "")
+        self.traceback: str = plain_text(told.traceback)
         self.artifacts: Dict[str, bytes] = {}
         self.left_out: List[str] = []
         if told.ok:
@@ -61,8 +61,9 @@ class CodeResult:
                 raise ValueError(f"its {name} cannot be one")
         artifacts = checked_artifacts(given.get("artifacts") or {})
         left_out = checked_left_out(given.get("left_out") or [])
-        self.result, self.error = given.get("result"), given.get("error")
-        self.text, self.traceback = given.get("text") or "", given.get("traceback") or ""
+        self.result = given.get("result")
+        self.error = plain_text(given["error"]) if given.get("error") is not None else None
+        self.text, self.traceback = plain_text(given.get("text") or ""), plain_text(given.get("traceback") or "")
         self.artifacts, self.left_out = artifacts, left_out
 
     @property

@@ -15,7 +15,7 @@ import warnings
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Set, Tuple
 
 from ._error import CallboxError
-from ._loaded import Module, custom_names, generation, is_in, loaded
+from ._loaded import Module, Ways, custom_names, generation, is_in, loaded
 from ._native import HERE
 
 NAMES_MAX = 4096  # that a policy can hold
@@ -23,7 +23,7 @@ BYTES_MAX = 400_000  # of them together; a policy can be a megabyte
 WORDS = ("warn", "refuse", "allow")
 VARIABLE = "CALLBOX_IMPORT_PATH"
 
-__all__ = ["Held", "ImportPathWarning", "check_word", "generation", "held", "is_in", "tell", "writable"]
+__all__ = ["Held", "ImportPathWarning", "check_word", "generation", "held", "is_in", "refuse_links", "to_hold", "writable"]
 
 
 class ImportPathWarning(UserWarning):
@@ -203,12 +203,26 @@ def tell_of_held(found: Held, given: Optional[str]) -> None:
         _warn(("loose",), f"{text}, to which a box may write; {hint}")
 
 
+_written: Set[str] = set()  # trees of the policies that were used
+
+
+def refuse_links(path: str, where: str) -> str:
+    """What a path leads to, but not by a link that a box of this program could have made."""
+    links, real = Ways().follow(path)
+    for link in links:
+        if any(link != tree and is_in(link, tree) for tree in _written):
+            text = f"{link} is a link where boxes may write, to {real}"
+            raise CallboxError(text, where, "name the directory itself, if that is meant")
+    return real
+
+
 _last: Dict[Tuple[Any, ...], List[str]] = {}
 
 
 def to_hold(trees: List[str], given: Optional[str], own: Iterable[str] = ()) -> List[str]:
     """What a policy has to hold besides its own, once whoever uses it has been told."""
     own = tuple(own)
+    _written.update(trees)
     key = (generation(), tuple(trees), _word(given), len(own))
     if key not in _last:
         tell(trees, given)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List
+from typing import Any, Dict, Iterable, List, Optional
 
 NAME_MAX = 4096  # characters
 DEPTH_MAX = 64
@@ -36,14 +36,28 @@ def checked_artifacts(given: Any) -> Dict[str, bytes]:
             raise ValueError(f"an artifact has a name that cannot be: {why}: {str(name)[:100]!r}")
         if type(content) is not bytes:
             raise ValueError(f"the artifact {name[:100]!r} is no bytes")
-    folders = {name[:at] for name in given for at, c in enumerate(name) if c == "/"}
-    both = folders.intersection(given)
-    if both:
-        raise ValueError(f"the artifact {min(both)[:100]!r} is a file and a directory")
-    return given
+    both = _file_and_folder(given)
+    if both is not None:
+        raise ValueError(f"the artifact {both[:100]!r} is a file and a directory")
+    return {plain_text(name): content for name, content in given.items()}
+
+
+def _file_and_folder(names: Iterable[str]) -> Optional[str]:
+    """With / before any other character, what is in a folder follows it at once."""
+    last = ""
+    for name in sorted(names, key=lambda name: name.replace("/", "\0")):
+        if last and name.startswith(last) and name[len(last) : len(last) + 1] == "/":
+            return last
+        last = name
+    return None
+
+
+def plain_text(text: str) -> str:
+    """What can be printed and written as UTF-8: there are no characters for half of a pair."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def checked_left_out(given: Any) -> List[str]:
     if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
         raise ValueError("the names that it left out are no names")
-    return given
+    return [plain_text(name) for name in given]

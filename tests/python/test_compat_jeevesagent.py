@@ -591,7 +591,8 @@ def test_J18_a_killed_agent_takes_its_tools_with_it(tmp_path):
     until(lambda: not processes(b"7718"))
 
 
-def test_L1_an_os_sandbox_works_with_roots_in_the_temporary_directory(tmp_path):
+def test_L1_an_os_sandbox_works_with_roots_in_the_temporary_directory(tmp_path, monkeypatch):
+    monkeypatch.setenv("CALLBOX_IMPORT_PATH", "allow")  # modules of other tests lie there
     with tempfile.TemporaryDirectory() as place:
         outside = tempfile.NamedTemporaryFile(dir=tempfile.gettempdir())
         box = OSSandbox(host(), roots=[place])

@@ -8,7 +8,7 @@ import dataclasses
 import os
 import sys
 import tempfile
-from typing import Any, Dict, Mapping, Optional, Protocol, Sequence, Union
+from typing import Any, Dict, Mapping, Optional, Protocol, Sequence, Tuple, Union
 
 from .._error import CallboxError
 from .._interpreter import add_to_policy
@@ -23,6 +23,7 @@ ENVIRONMENT = (
 ).split()
 # A box has these of its own, or has the caller's anyway.
 ALWAYS = frozenset("PATH LANG LC_ALL LC_CTYPE TERM TZ HOME TMPDIR USER LOGNAME SHELL".split())
+OUT = "out"
 MAIN = "/run/callbox/main.py"
 
 
@@ -69,21 +70,34 @@ class SubprocessExecutor:
         policy: Optional[Policy] = None,
     ) -> None:
         self._python = python
-        self._cwd = None if cwd is None else os.path.abspath(os.fspath(cwd))
+        self._cwd = None if cwd is None else _scratch.Directory(os.fspath(cwd))
         self._allowed = tuple(env_allowlist)
         self._output = max_output_chars
         self._artifacts = max_artifact_bytes
         self._policy = policy
+        self._pinned: Optional[Policy] = None
+        if self._cwd is not None and os.path.isdir(self._cwd.path):
+            self._base(self._cwd.path)
+
+    def _base(self, place: str) -> Policy:
+        """With its workspace. Where that is the same for all, what is there first holds for all."""
+
+        def change(document: Dict[str, Any]) -> None:
+            document["files"]["workspace"] = place
+
+        made = self._pinned or policy_with(self._policy, change)
+        if self._cwd is not None:
+            self._pinned = made
+        return made
 
     def _policy_for(self, place: str, main: str, timeout: float) -> Policy:
         def change(document: Dict[str, Any]) -> None:
             document["limits"]["wall"] = wall(timeout)
-            document["files"]["workspace"] = place
             document["files"]["read"].append({"host": main, "box": MAIN})
             known = {*document["environment"]["pass"], *document["environment"]["set"], *ALWAYS}
             document["environment"]["pass"] += [name for name in self._allowed if name not in known]
 
-        made = policy_with(self._policy, change)
+        made = policy_with(self._base(place), change)
         return add_to_policy(made, interpreter_trees(self._python))
 
     async def run(
@@ -109,13 +123,24 @@ class SubprocessExecutor:
         finally:
             await asyncio.to_thread(_scratch.remove, room)
 
-    def _prepare(self, room: str, code: str, files: Mapping[str, bytes]) -> str:
-        """The directory in which the code starts."""
-        place = self._cwd or os.path.join(room, "work")
-        os.makedirs(os.path.join(place, "out"), exist_ok=True)
-        _scratch.put(place, files)  # raises for names that lead elsewhere
-        _scratch.put(room, {"main.py": code})
-        return place
+    def _prepare(self, room: str, code: str, files: Mapping[str, bytes]) -> Tuple[str, int]:
+        """The directory in which the code starts, and its descriptor."""
+        top = _scratch.Directory(room).open()
+        try:
+            _scratch.put(top, {"main.py": code})
+        finally:
+            os.close(top)
+        place = self._cwd or _scratch.Directory(os.path.join(room, "work"))
+        at = place.open()
+        try:
+            if self._cwd is not None:
+                self._base(place.path)
+            _scratch.make_folder(at, OUT)
+            _scratch.put(at, files)  # raises for names that lead elsewhere
+        except BaseException:
+            os.close(at)
+            raise
+        return place.path, at
 
     async def _run(
         self,
@@ -125,9 +150,17 @@ class SubprocessExecutor:
         files: Mapping[str, bytes],
         env: Mapping[str, str],
     ) -> Any:
-        place = await asyncio.to_thread(self._prepare, room, code, files)
-        out = os.path.join(place, "out")
-        before = await asyncio.to_thread(_scratch.look, out)
+        try:
+            place, at = await asyncio.to_thread(self._prepare, room, code, files)
+        except CallboxError as error:
+            return self.result_type(stdout="", stderr=f"ERROR: {error}", returncode=-1)
+        try:
+            return await self._run_in(place, at, room, timeout_s, env)
+        finally:
+            os.close(at)
+
+    async def _run_in(self, place: str, at: int, room: str, timeout_s: float, env: Mapping[str, str]) -> Any:
+        before = await asyncio.to_thread(_scratch.look, at, OUT)
         output, errors = _scratch.Head(self._output), _scratch.Head(self._output)
         try:
             report = await arun(
@@ -140,7 +173,7 @@ class SubprocessExecutor:
             )
         except CallboxError as error:
             return self.result_type(stdout="", stderr=f"ERROR: {error}", returncode=-1)
-        found = await asyncio.to_thread(_scratch.take, out, before, self._artifacts)
+        found = await asyncio.to_thread(_scratch.take, at, OUT, before, self._artifacts)
         told = Outcome("ended", report=report)
         stderr = _cut(errors)
         if report.reason == "timeout":

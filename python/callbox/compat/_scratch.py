@@ -11,7 +11,9 @@ import itertools
 import logging
 import os
 import stat
-from typing import Dict, Iterator, List, Mapping, Tuple, Union
+from typing import Dict, Iterator, List, Mapping, Optional, Tuple, Union
+
+from .._error import CallboxError
 
 log = logging.getLogger("callbox.compat")
 
@@ -99,20 +101,76 @@ def _write(at: int, parts: List[str], content: bytes) -> None:
         stream.write(content)
 
 
-def put(place: str, files: Mapping[str, Union[str, bytes]]) -> None:
-    at = os.open(place, os.O_DIRECTORY | os.O_CLOEXEC)
+def put(at: int, files: Mapping[str, Union[str, bytes]]) -> None:
+    """Into the directory that is open."""
+    for name, content in files.items():
+        raw = content.encode() if isinstance(content, str) else content
+        parts = [part for part in name.split("/") if part not in ("", ".")]
+        try:
+            _write(at, parts, raw)
+        except (IndexError, OSError) as error:
+            if isinstance(error, OSError) and error.errno not in (errno.ELOOP, errno.ENOTDIR):
+                raise
+            raise _escapes(name) from None
+
+
+def make_folder(at: int, name: str) -> None:
+    """In the directory that is open. A link that a box has left in its place is removed."""
     try:
-        for name, content in files.items():
-            raw = content.encode() if isinstance(content, str) else content
-            parts = [part for part in name.split("/") if part not in ("", ".")]
+        os.mkdir(name, dir_fd=at)
+    except FileExistsError:
+        facts = os.stat(name, dir_fd=at, follow_symlinks=False)
+        if stat.S_ISLNK(facts.st_mode):
+            os.unlink(name, dir_fd=at)
+            os.mkdir(name, dir_fd=at)
+        elif not stat.S_ISDIR(facts.st_mode):
+            raise CallboxError("it is a file, where a directory has to be", name, "remove it") from None
+
+
+class Directory:
+    """One of the host, by what was there first: at once, if there was something, else when it is made. A
+    link is followed now and never again: boxes may write to what is above it."""
+
+    def __init__(self, path: str) -> None:
+        self.path = os.path.realpath(path)
+        self._known: Optional[Tuple[int, int]] = None
+        try:
+            os.close(self.open(make=False))
+        except (OSError, CallboxError):
+            pass
+
+    def open(self, make: bool = True) -> int:
+        """Its descriptor."""
+        try:
+            at = _open_direct(self.path, make and self._known is None)
+            facts = os.fstat(at)
+        except OSError as error:
+            text = f"cannot open it, and no link is followed that came later: {error.strerror}"
+            raise CallboxError(text, self.path) from None
+        if self._known not in (None, (facts.st_dev, facts.st_ino)):
+            os.close(at)
+            hint = "if that is meant, start anew: what was there first is what is used"
+            raise CallboxError("it is another directory than before", self.path, hint)
+        self._known = (facts.st_dev, facts.st_ino)
+        return at
+
+
+def _open_direct(path: str, make: bool) -> int:
+    """Name by name, none of which is a link."""
+    at = os.open("/", DIRECTORY)
+    for name in filter(None, path.split("/")):
+        try:
             try:
-                _write(at, parts, raw)
-            except (IndexError, OSError) as error:
-                if isinstance(error, OSError) and error.errno not in (errno.ELOOP, errno.ENOTDIR):
+                below = os.open(name, DIRECTORY, dir_fd=at)
+            except FileNotFoundError:
+                if not make:
                     raise
-                raise _escapes(name) from None
-    finally:
-        os.close(at)
+                os.mkdir(name, dir_fd=at)
+                below = os.open(name, DIRECTORY, dir_fd=at)
+        finally:
+            os.close(at)
+        at = below
+    return at
 
 
 def _walk(at: int, above: str, counter: Iterator[int]) -> Iterator[Tuple[str, str, int]]:
@@ -131,11 +189,11 @@ def _walk(at: int, above: str, counter: Iterator[int]) -> Iterator[Tuple[str, st
                     os.close(below)
 
 
-def _files(place: str) -> Iterator[Tuple[str, str, int]]:
+def _files(within: int, place: str) -> Iterator[Tuple[str, str, int]]:
     """Name from the place on, name in its folder, descriptor of that; so many, and so deep, at most. A
     link in place of the place itself is not followed either."""
     try:
-        at = os.open(place, DIRECTORY)
+        at = os.open(place, DIRECTORY, dir_fd=within)
     except OSError:
         return
     try:
@@ -186,10 +244,10 @@ def _empty(top: int, number: int) -> bool:
     return found
 
 
-def look(place: str) -> Known:
+def look(within: int, place: str) -> Known:
     """What is there, and when it was changed."""
     known: Known = {}
-    for path, name, at in _files(place):
+    for path, name, at in _files(within, place):
         try:
             facts = os.stat(name, dir_fd=at, follow_symlinks=False)
         except OSError:
@@ -198,11 +256,11 @@ def look(place: str) -> Known:
     return known
 
 
-def take(place: str, before: Known, most: int) -> Dict[str, bytes]:
+def take(within: int, place: str, before: Known, most: int) -> Dict[str, bytes]:
     """Plain files that are new or changed, up to so many bytes together. A program that is not
     trusted has made them: links are not followed, and pipes not waited for. It has ended."""
     found: Dict[str, bytes] = {}
-    for path, name, at in _files(place):
+    for path, name, at in _files(within, place):
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:
             fd = os.open(name, flags, dir_fd=at)

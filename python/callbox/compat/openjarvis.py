@@ -12,6 +12,7 @@ import sys
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from .._error import CallboxError
+from .._inputs import refuse_links
 from .._places import shows_too_much
 from .._policy import Policy
 from .._report import Report
@@ -112,7 +113,7 @@ def _environment(passthrough: Optional[List[str]], extra: Optional[Dict[str, str
 def _directory(working_dir: Optional[str]) -> Optional[str]:
     if not working_dir:
         return None
-    place = os.path.realpath(os.path.expanduser(working_dir))
+    place = refuse_links(os.path.expanduser(working_dir), "working_dir")
     os.scandir(place).close()  # raises what is wrong with it
     return place
 
