@@ -3,12 +3,18 @@
 
 from __future__ import annotations
 
+import re
+
+# The library names an option of the command and a key of the JSON form, which are one keyword here.
+_HOLD = re.compile(r'--hold (.*), or in the policy "files": \{"hold": \["\1"\]\}')
+
 
 class CallboxError(Exception):
     """`where` is the field, path or step at fault, `text` what is wrong, `hint` what to do about it;
     `code` is the errno, 0 where there is none."""
 
     def __init__(self, text: str, where: str = "", hint: str = "", code: int = 0) -> None:
+        hint = _HOLD.sub(r'Policy(hold=["\1"])', hint)
         super().__init__(text, where, hint, code)
         self.text = text
         self.where = where

@@ -36,10 +36,13 @@ def checked_artifacts(given: Any) -> Dict[str, bytes]:
             raise ValueError(f"an artifact has a name that cannot be: {why}: {str(name)[:100]!r}")
         if type(content) is not bytes:
             raise ValueError(f"the artifact {name[:100]!r} is no bytes")
-    both = _file_and_folder(given)
+    made = {plain_text(name): content for name, content in given.items()}
+    both = _file_and_folder(made)
     if both is not None:
         raise ValueError(f"the artifact {both[:100]!r} is a file and a directory")
-    return {plain_text(name): content for name, content in given.items()}
+    if len(made) < len(given):
+        raise ValueError("two artifacts have names that are the same but for what is no character")
+    return made
 
 
 def _file_and_folder(names: Iterable[str]) -> Optional[str]:

@@ -4,6 +4,7 @@ say with which types."""
 
 from __future__ import annotations
 
+import os
 import pathlib
 from typing import Any, AsyncIterator, Dict, Iterable, List, Mapping, NamedTuple, Optional
 from typing import Tuple, Type
@@ -11,7 +12,7 @@ from typing import Tuple, Type
 from .._policy import Policy
 from . import _jeeves_types as own
 from ._calls import Calls, OnReport, Outcome, policy_with, wall
-from ._jeeves_paths import PathCheck, PathLike, resolve_roots
+from ._jeeves_paths import PathCheck, PathLike, resolve_roots, spelled_roots
 
 
 class Types(NamedTuple):
@@ -197,6 +198,7 @@ class OSSandbox(_Boxed):
         on_report: Optional[OnReport] = None,
     ) -> None:
         super().__init__(inner)
+        roots = [roots] if isinstance(roots, (str, os.PathLike)) else list(roots)
         self._roots = resolve_roots(roots)
         if not self._roots:
             raise ValueError("OSSandbox requires at least one writable root")
@@ -204,7 +206,7 @@ class OSSandbox(_Boxed):
         self._check_inner(
             "OSSandbox kernel mode", "it ships the registered Tool.fn to a sandboxed child"
         )
-        self._paths = PathCheck(self._roots, path_args, False, self._roots[0])
+        self._paths = PathCheck(spelled_roots(roots), path_args, False, self._roots[0], resolved=False)
 
         def change(document: Dict[str, Any]) -> None:
             _set_wall(document, timeout_seconds)

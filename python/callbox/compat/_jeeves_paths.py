@@ -61,14 +61,35 @@ def _too_deep(value: Any, depth: int = 0) -> bool:
     return any(_too_deep(item, depth + 1) for item in items)
 
 
+def spelled_roots(roots: Iterable[PathLike]) -> Tuple[pathlib.Path, ...]:
+    """As they are named, and what that leads to."""
+    if isinstance(roots, (str, os.PathLike)):
+        roots = [roots]
+    given = list(roots)
+    named = [pathlib.Path(os.path.abspath(os.path.expanduser(os.fspath(root)))) for root in given]
+    return (*resolve_roots(given), *named)
+
+
+def _by_text(base: str, text: str) -> str:
+    """Without a look at the host, whose files are none of a tool's business."""
+    if text == "~" or text.startswith("~/"):
+        text = os.path.expanduser("~") + text[1:]
+    return os.path.normpath(os.path.join(base, text))
+
+
 class PathCheck:
+    """`resolved`: links are followed, for a tool that will follow them on the host. For one in a box they
+    are not: which are there is nothing that a refusal may tell."""
+
     def __init__(
         self,
         roots: Tuple[pathlib.Path, ...],
         path_args: Optional[Iterable[str]],
         auto_detect: bool,
         base: Optional[PathLike] = None,
+        resolved: bool = True,
     ) -> None:
+        self.resolved = resolved
         self.roots = roots
         self.path_args: FrozenSet[str] = frozenset(path_args or ())
         self.auto_detect = auto_detect
@@ -76,9 +97,11 @@ class PathCheck:
 
     def _is_inside(self, text: str) -> bool:
         base = os.fspath(self.base or os.getcwd())
-        if len(text) > PATH_MAX:
-            # The kernel takes no such path, and to look it up would take long.
-            path = os.path.normpath(os.path.join(base, text))
+        if "\0" in text:
+            return False
+        if not self.resolved or len(text) > PATH_MAX:
+            # The kernel takes no path that is so long, and to look it up would take long.
+            path = _by_text(base, text)
         else:
             try:
                 path = str((pathlib.Path(base) / pathlib.Path(text).expanduser()).resolve())
