@@ -191,11 +191,12 @@ def want(files: Iterable[str]) -> None:
 
 
 def generation() -> Tuple[Any, ...]:
-    """Another one, when there may be more to hold. It costs little to ask."""
-    modules = sys.modules
-    loaded = hash((tuple(modules), tuple(map(id, modules.values()))))
+    """Another one, when there may be more to hold. It costs little to ask: what is loaded again under its
+    name comes last among the modules, so their order tells."""
+    names = tuple(sys.modules)
+    last = id(sys.modules.get(names[-1]))
     where = here() if "" in sys.path else ""
-    return loaded, tuple(sys.path), where, sys.pycache_prefix, len(sys.path_importer_cache), len(_wanted)
+    return names, last, tuple(sys.path), where, sys.pycache_prefix, len(sys.path_importer_cache), len(_wanted)
 
 
 class Loaded:

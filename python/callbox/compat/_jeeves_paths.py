@@ -74,6 +74,8 @@ def _by_text(base: str, text: str) -> str:
     """Without a look at the host, whose files are none of a tool's business."""
     if text == "~" or text.startswith("~/"):
         text = os.path.expanduser("~") + text[1:]
+    elif text.startswith("~"):
+        return ""  # which users there are is none either
     return os.path.normpath(os.path.join(base, text))
 
 
