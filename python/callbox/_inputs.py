@@ -15,7 +15,7 @@ import warnings
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Set, Tuple
 
 from ._error import CallboxError
-from ._loaded import Module, Ways, custom_names, generation, is_in, loaded
+from ._loaded import Module, Ways, custom_names, generation, is_in, look
 from ._native import HERE
 
 NAMES_MAX = 4096  # that a policy can hold
@@ -82,7 +82,7 @@ def _fit(modules: List[Module], others: Set[str], is_below: Callable[[str], bool
                 return Held(_without_inner(found), whole, 0)
     kept = sorted(others.union(whole))[:room]
     left = BYTES_MAX - sum(map(len, kept))
-    loose = 0
+    loose = len(others.union(whole)) - len(kept)
     for module in modules:
         left -= len(module.file)
         if len(kept) < room and left > 0:
@@ -94,7 +94,7 @@ def _fit(modules: List[Module], others: Set[str], is_below: Callable[[str], bool
 
 def held(trees: List[str], room: int = NAMES_MAX) -> Held:
     """Of what tells this program what to do, that which lies in these directories: so many names at most."""
-    known = loaded.look()
+    known = look()
 
     def is_below(path: str) -> bool:
         return any(path != tree and is_in(path, tree) for tree in trees)
@@ -137,7 +137,7 @@ def check_word(given: Optional[str]) -> Optional[str]:
 def open_entries(trees: List[str]) -> List[str]:
     """Directories, there or not, to which boxes may add modules that this program can import: those in a
     tree, and a tree that is in a package."""
-    known = loaded.look()
+    known = look()
     places = [place for place in known.places if any(place != tree and is_in(place, tree) for tree in trees)]
     found = [entry for entry in known.entries if any(is_in(entry, tree) for tree in trees)]
     inside = [*known.packages, *filter(None, [sys.pycache_prefix and os.path.realpath(sys.pycache_prefix)])]
@@ -165,7 +165,7 @@ def _warn(key: Tuple[str, ...], text: str) -> None:
 
 
 def _own_directory(entry: str) -> str:
-    if any(is_in(entry, package) for package in loaded.packages):
+    if any(is_in(entry, package) for package in look().packages):
         return "give it a directory of its own, which is in no package, or a copy"
     return f'give it a directory of its own, such as Policy(workspace="{os.path.join(entry, "work")}"), or a copy'
 
@@ -224,11 +224,12 @@ def to_hold(trees: List[str], given: Optional[str], own: Iterable[str] = ()) -> 
     own = tuple(own)
     _written.update(trees)
     key = (generation(), tuple(trees), _word(given), len(own))
-    if key not in _last:
+    names = _last.get(key)
+    if names is None:
         tell(trees, given)
         found = held(trees, max(0, NAMES_MAX - len(own)))
         tell_of_held(found, given)
         if len(_last) > 16:
             _last.clear()
-        _last[key] = found.names
-    return sorted({*own, *_last[key]})
+        names = _last[key] = found.names
+    return sorted({*own, *names})

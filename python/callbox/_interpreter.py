@@ -23,6 +23,7 @@ from . import _inputs
 from ._by_value import cloudpickle
 from ._error import CallboxError
 from ._inputs import is_in
+from ._loaded import want
 from ._places import is_top, shows_too_much
 from ._policy import Policy
 
@@ -178,16 +179,18 @@ def _ask_finders(name: str, path: Optional[Sequence[str]]) -> Any:
     return None
 
 
-def _find_spec(name: str, path: Optional[Sequence[str]]) -> Any:
-    """How an interpreter with this search path would load a module; without loading anything here."""
-    spec: Any = None
+def _find_specs(name: str, path: Optional[Sequence[str]]) -> List[Any]:
+    """How an interpreter with this search path would load a module, after the packages that it is in;
+    without loading anything here."""
+    found: List[Any] = []
     parts = name.split(".")
     for depth in range(1, len(parts) + 1):
         spec = _ask_finders(".".join(parts[:depth]), path) if all(parts) else None
         if spec is None:
-            return None
+            return []
         path = spec.submodule_search_locations or []
-    return spec
+        found.append(spec)
+    return found
 
 
 def find_modules(names: Iterable[str], path: Optional[Sequence[str]] = None) -> Dict[str, str]:
@@ -199,11 +202,13 @@ def find_modules(names: Iterable[str], path: Optional[Sequence[str]] = None) -> 
     for name in names:
         if not isinstance(name, str):
             raise TypeError(f"modules must be names, not {type(name).__name__}: {name!r}")
-        spec = _find_spec(name, path)
-        if spec is None:
+        specs = _find_specs(name, path)
+        if not specs:
             raise CallboxError(
                 f"there is no module {name!r}", "modules", "install it, or correct its name"
             )
+        want(specs)
+        spec = specs[-1]
         found[name] = os.path.realpath(spec.origin) if spec.has_location and spec.origin else ""
     return found
 

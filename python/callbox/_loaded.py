@@ -8,7 +8,7 @@ import importlib.machinery
 import os
 import site
 import sys
-from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ._native import HERE, functions_program, warden_program
 
@@ -175,16 +175,18 @@ def _places() -> List[str]:
 
 # ---- What others will load ----
 
-_wanted: Dict[str, Module] = {}
+_wanted: Dict[Module, None] = {}
 
 
-def want(files: Iterable[str]) -> None:
-    """Modules that an interpreter in a box will load, and this program has not."""
-    for file in files:
-        if os.path.basename(file).startswith("__init__."):
-            _wanted[file] = Module("tree", os.path.dirname(file))
+def want(specs: Sequence[Any]) -> None:
+    """A module that an interpreter in a box will load, and this program has not: its spec, after those of
+    the packages that it is in. Of a package all is held: what it loads itself is not known here."""
+    for number, spec in enumerate(specs, 1):
+        file = spec.origin if spec.has_location else None
+        if number == len(specs) and spec.submodule_search_locations is not None:
+            _wanted.update((Module("tree", path), None) for path in spec.submodule_search_locations)
         elif file:
-            _wanted[file] = Module("module", file)
+            _wanted[Module("module" if number == len(specs) else "package", file)] = None
 
 
 # ---- All of it ----
@@ -200,28 +202,15 @@ def generation() -> Tuple[Any, ...]:
 
 
 class Loaded:
-    """What was found at some moment. `places`: held as they are. `modules`: each without links. `links`: on
-    the way to any of it. `entries`: directories that are imported from. `packages`: those of packages,
-    all of which is imported from."""
+    """What was found at some moment, and does not change. `places`: held as they are. `modules`: each
+    without links. `links`: on the way to any of it. `entries`: directories that are imported from.
+    `packages`: those of packages, all of which is imported from."""
 
-    def __init__(self) -> None:
-        self.at: Optional[Tuple[Any, ...]] = None
-        self.places: List[str] = []
+    def __init__(self, at: Tuple[Any, ...]) -> None:
+        self.at = at
         self.modules: Set[Module] = set()
         self.links: Set[str] = set()
-        self.entries: List[str] = []
-        self.packages: Set[str] = set()
-
-    def look(self) -> Loaded:
-        now = generation()
-        if self.at != now:
-            self._look(Ways())
-            self.at = now
-        return self
-
-    def _look(self, ways: Ways) -> None:
-        self.links = set()
-        self.modules = set()
+        ways = Ways()
 
         def real(path: str) -> str:
             links, found = ways.follow(path)
@@ -244,13 +233,23 @@ class Loaded:
                 entries.append(os.path.dirname(module.file))
         for file in _libraries():
             add(Module("file", file))
-        for module in list(_wanted.values()):
+        for module in list(_wanted):
             add(module)
-        places = _places()
-        self.places = [os.path.join(real(os.path.dirname(place)), os.path.basename(place)) for place in places]
-        self.places += [real(place) for place in places]
-        self.packages = {real(path) for path in packages}
-        self.entries = list(dict.fromkeys([*map(real, entries), *sorted(self.packages)]))
+        places = [os.path.split(place) for place in _places()]
+        self.places: List[str] = [os.path.join(real(folder), base) for folder, base in places]
+        self.places += [real(place) for place in self.places]
+        self.packages: Set[str] = {real(path) for path in packages}
+        self.entries: List[str] = list(dict.fromkeys([*map(real, entries), *sorted(self.packages)]))
 
 
-loaded = Loaded()
+_last: Optional[Loaded] = None
+
+
+def look() -> Loaded:
+    """As it is now."""
+    global _last
+    now = generation()
+    found = _last
+    if found is None or found.at != now:
+        found = _last = Loaded(now)
+    return found

@@ -22,7 +22,6 @@ from ._drive import Listeners, OnBytes, OnLog, OnProgress, afinish, aside, finis
 from ._drive import checked_policy, its_turn, limits_to_spec, listeners_of, size_of, start_within, to_bytes
 from ._error import CallboxError
 from ._interpreter import Surroundings, find_modules, start_of
-from ._loaded import want
 from ._native import Warden, default_warden, functions_program, native
 from ._policy import Policy
 from ._report import Report
@@ -176,7 +175,6 @@ class Toolbox:
         if _channel.boxed:
             return
         self._modules = find_modules(modules)
-        want(self._modules.values())
         self._warden = warden or default_warden()
         self._native = native.Toolbox(
             self._warden._native,

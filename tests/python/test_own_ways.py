@@ -177,20 +177,25 @@ def test_one_module_for_another_is_seen(tmp_path, monkeypatch):
     assert str(tmp_path / "other_module.py") in _inputs.held([str(tmp_path)]).names
 
 
-@pytest.mark.parametrize("name", ["heavy", "pack"])
-def test_a_module_that_only_the_box_loads(tmp_path, name):
-    for path in ("heavy.py", "pack/__init__.py", "pack/inner.py"):
+@pytest.mark.parametrize("module", ["heavy", "pack", "pack.inner", "space", "linked"])
+def test_a_module_that_only_the_box_loads(tmp_path, module):
+    name = module.split(".")[0]
+    for path in ("heavy.py", "pack/__init__.py", "pack/inner.py", "space/inner.py"):
         (tmp_path / path).parent.mkdir(exist_ok=True)
         (tmp_path / path).write_text("")
+    (tmp_path.parent / "elsewhere").mkdir(exist_ok=True)
+    (tmp_path / "linked").symlink_to("../elsewhere")
     (tmp_path / "tools.py").write_text("def f(x: str) -> str:\n    return x\n")
     said = agent(tmp_path, f"""
         import tools
-        box = Toolbox([tools.f], policy=Policy(workspace=".", import_path="allow"), modules=[{name!r}])
-        attack("for f in {name}.py {name}/__init__.py {name}/inner.py; do test -e $f && echo x >$f && echo MADE; done; echo x >f && echo made",
+        box = Toolbox([tools.f], policy=Policy(workspace=".", import_path="allow"), modules=[{module!r}])
+        attack("for f in {name}.py {name}/__init__.py {name}/inner.py; do test -e $f && echo x >$f && echo MADE; done; "
+               "test {name} = linked && rm linked && echo MADE; echo x >f && echo made",
                import_path="allow")
         print(box.call_sync("f", {{"x": "called"}}).output)
     """)  # fmt: skip
-    assert "MADE" not in said and "made\n" in said and "called" in said
+    assert "MADE" not in said and "made\n" in said
+    assert "called" in said or module == "linked"  # what it leads to is not shown
 
 
 # ---- What paths mean ----
