@@ -255,6 +255,16 @@ def memory_shared(user):
     equal(result.stdout, "fine\n", "stdout")
 
 
+@harness.for_people("shared memory counts while it is mapped")
+def memory_mapped_and_unmapped(user):
+    script = ("import mmap, os\nfor i in range(200):\n    m = mmap.mmap(-1, 50 << 20); m[0] = 1; m.close()\n"
+              "kept = []\nfor i in range(40):\n    kept.append(mmap.mmap(-1, 1 << 20))\n    if os.fork() == 0: os._exit(0)\n    os.wait()\n"
+              "kept += [mmap.mmap(-1, 4 << 20) for i in range(50)]\nprint('fine')")
+    for kind in ("namespaces", "landlock"):
+        result = exited(box("--json", "--box", kind, "--memory", "256M", "--", PYTHON, "-c", script, user=user))
+        equal(result.stdout, "fine\n", "stdout")
+
+
 @harness.for_people("much address space is not much memory")
 def address_space(user):
     script = "import mmap\nm = mmap.mmap(-1, 8 << 30, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000, prot=0)\nprint(len(m) >> 30)"

@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <time.h>
 
 #include "box/guard.h"
@@ -24,12 +25,14 @@
 
 #define FILES_MAX 512
 #define PIECES_MAX 512
+#define PIECES_ROOM (2 * PIECES_MAX) /* with those that are noted twice */
 #define FOUND_MAX 1024
 #define RULES_MAX 4096
 #define NAME_ROOM 250    /* the longest name of a memory file */
 #define SMALL (64 * KIB) /* not worth keeping */
 #define TRIES_MAX 3
-#define TRY_PAUSE 20000  /* ns, and longer each time */
+#define TRY_PAUSE 20000 /* ns, and longer each time */
+#define SETTLE_MAX (2 * NSEC_PER_MSEC)
 #define SCANS_MAX 4      /* of a tree in which processes come and go */
 #define SCAN_SHARE 32    /* of the time goes into scans at most: one part of so many */
 #define ZERO "/dev/zero" /* what the kernel calls a shared anonymous mapping */
@@ -45,7 +48,8 @@ static struct piece {
         uint64_t length;
         uint64_t inode; /* 0: not seen yet */
         pid_t thread;   /* who asked for it, and has not been heard of since; or 0 */
-} pieces[PIECES_MAX];
+        bool loose;     /* an inode whose length, or a length whose inode, is one of several */
+} pieces[PIECES_ROOM];
 static unsigned n_pieces;
 
 /* ---- Memory files ---- */
@@ -176,11 +180,27 @@ static uint64_t read_number(char **at, unsigned base)
         }
 }
 
+/* Shared mappings and memory files are of one file system, which nobody else has: what is mapped of
+ * the device of that name, or of another file, is none. */
+static uint64_t own_device(void)
+{
+        static uint64_t device;
+        _cleanup_fd_ int fd = -1;
+        struct stat st;
+
+        if (device > 0)
+                return device;
+        fd = (int)syscall(SYS_memfd_create, "device", MFD_CLOEXEC);
+        if (fd >= 0 && fstat(fd, &st) == 0)
+                device = (uint64_t)major(st.st_dev) << 32 | minor(st.st_dev);
+        return device;
+}
+
 /* "7f0000000000-7f0000001000 rw-s 00000000 00:01 1027    /dev/zero (deleted)" */
 static void read_line(struct found *found, char *line)
 {
         char *at = line;
-        uint64_t start = read_number(&at, 16), end, offset, inode;
+        uint64_t start = read_number(&at, 16), end, offset, device, inode;
 
         at += *at == '-';
         end = read_number(&at, 16);
@@ -188,13 +208,14 @@ static void read_line(struct found *found, char *line)
                 return;
         at += 6;
         offset = read_number(&at, 16);
-        at = strchr(at + (*at == ' '), ' '); /* past the device */
-        if (!at)
-                return;
-        at++;
+        at += *at == ' ';
+        device = read_number(&at, 16) << 32;
+        at += *at == ':';
+        device |= read_number(&at, 16);
+        at += *at == ' ';
         inode = read_number(&at, 10);
         at += strspn(at, " ");
-        if (strncmp(at, ZERO, strlen(ZERO)) == 0)
+        if (device == own_device() && strncmp(at, ZERO, strlen(ZERO)) == 0)
                 add_found(found, inode, offset + (end - start));
 }
 
@@ -273,41 +294,97 @@ static struct piece *find_piece(uint64_t inode)
         return NULL;
 }
 
-/* A mapping that is seen for the first time is one of those that were asked for; the longest, as it
- * may have been cut. One that nobody asked for is of the device of that name. */
-static void name_piece(uint64_t inode, uint64_t end)
+static unsigned count_asked(void)
 {
-        struct piece *longest = NULL;
+        unsigned n = 0;
 
         for (unsigned i = 0; i < n_pieces; i++)
-                if (pieces[i].inode == 0 && (!longest || pieces[i].length > longest->length))
-                        longest = &pieces[i];
-        if (!longest && n_pieces < PIECES_MAX) {
-                longest = &pieces[n_pieces++];
-                longest->length = end;
-        }
-        if (longest)
-                longest->inode = inode;
+                n += pieces[i].inode == 0 && !pieces[i].loose;
+        return n;
 }
 
+/* A mapping that is seen for the first time is the one that was asked for and not seen yet; it may
+ * have been cut since. If it could be any of several, it is loose, and their lengths count for it.
+ * Returns whether there was room to note it. */
+static bool name_piece(uint64_t inode, uint64_t end)
+{
+        unsigned asked = count_asked();
+
+        if (find_piece(inode))
+                return true;
+        for (unsigned i = 0; asked == 1 && i < n_pieces; i++)
+                if (pieces[i].inode == 0 && !pieces[i].loose) {
+                        pieces[i] = (struct piece){ .length = MAX(end, pieces[i].length),
+                                                    .inode = inode };
+                        return true;
+                }
+        if (n_pieces == PIECES_ROOM)
+                return false;
+        pieces[n_pieces++] =
+                (struct piece){ .length = asked > 0 ? 0 : end, .inode = inode, .loose = asked > 0 };
+        return true;
+}
+
+static bool name_pieces(const struct found *found)
+{
+        bool all = true;
+
+        for (unsigned i = 0; i < found->n; i++)
+                all &= name_piece(found->items[i].inode, found->items[i].end);
+        return all;
+}
+
+static void drop_piece(unsigned i)
+{
+        memmove(&pieces[i], &pieces[i + 1], (--n_pieces - i) * sizeof(pieces[0]));
+}
+
+/* Of the loose lengths no more can be mapped than there are loose inodes: the longest. */
+static void drop_lengths(void)
+{
+        unsigned inodes = 0, lengths = 0, shortest;
+
+        for (unsigned i = 0; i < n_pieces; i++) {
+                inodes += pieces[i].loose && pieces[i].inode != 0;
+                lengths += pieces[i].loose && pieces[i].inode == 0;
+        }
+        for (; lengths > inodes; lengths--) {
+                shortest = n_pieces;
+                for (unsigned i = 0; i < n_pieces; i++)
+                        if (pieces[i].loose && pieces[i].inode == 0 &&
+                            (shortest == n_pieces || pieces[i].length < pieces[shortest].length))
+                                shortest = i;
+                drop_piece(shortest);
+        }
+}
+
+static bool is_found(const struct found *found, uint64_t inode)
+{
+        for (unsigned i = 0; i < found->n; i++)
+                if (found->items[i].inode == inode)
+                        return true;
+        return false;
+}
+
+/* A piece is gone when nobody maps its inode. What was asked for is gone or loose when whoever
+ * asked had left the call before all mappings were looked at: each which could be it has been
+ * noted. */
 static void forget_pieces(struct child *child)
 {
         static struct found found;
-        unsigned kept = 0;
 
+        for (unsigned i = 0; i < n_pieces; i++)
+                if (pieces[i].inode == 0 && !is_under_way(child, &pieces[i]))
+                        pieces[i].thread = 0;
         scan(child, &found);
-        for (unsigned i = 0; i < found.n; i++)
-                if (!find_piece(found.items[i].inode))
-                        name_piece(found.items[i].inode, found.items[i].end);
-        for (unsigned i = 0; found.whole && i < n_pieces; i++) {
-                bool there = pieces[i].inode == 0 && is_under_way(child, &pieces[i]);
-
-                for (unsigned j = 0; !there && j < found.n; j++)
-                        there = found.items[j].inode == pieces[i].inode;
-                if (there)
-                        pieces[kept++] = pieces[i];
-        }
-        n_pieces = found.whole ? kept : n_pieces;
+        if (!name_pieces(&found) || !found.whole)
+                return;
+        for (unsigned i = n_pieces; i-- > 0;)
+                if (pieces[i].inode == 0)
+                        pieces[i].loose = pieces[i].thread == 0;
+                else if (!is_found(&found, pieces[i].inode))
+                        drop_piece(i);
+        drop_lengths();
 }
 
 static uint64_t pieces_sum(void)
@@ -319,16 +396,36 @@ static uint64_t pieces_sum(void)
         return sum;
 }
 
+/* One mapping at a time: only then it is known which is which. A thread that does not come to its
+ * own does not hold up the others for long; what they map meanwhile is loose. */
+static void settle(struct child *child)
+{
+        uint64_t end = time_now() + SETTLE_MAX;
+
+        for (unsigned i = 1; count_asked() > 0; i++) {
+                struct timespec pause = { .tv_nsec = i * TRY_PAUSE };
+
+                forget_pieces(child);
+                if (count_asked() == 0 || time_now() >= end)
+                        return;
+                (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+        }
+}
+
 static int note_mapping(struct child *child, const struct seccomp_notif *call)
 {
         uint64_t length = (call->data.args[1] + 4095) & ~4095ULL, limit = child->page->spec.memory;
+        static bool begun;
 
-        if (n_pieces == PIECES_MAX || length > limit || pieces_sum() + length > limit)
+        if (!begun) /* what was inherited is none of those that will be asked for */
                 forget_pieces(child);
-        if (n_pieces == PIECES_MAX || length > limit || pieces_sum() + length > limit)
+        begun = true;
+        settle(child);
+        if (n_pieces >= PIECES_MAX || length > limit || pieces_sum() + length > limit)
+                forget_pieces(child);
+        if (n_pieces >= PIECES_MAX || length > limit || pieces_sum() + length > limit)
                 return -ENOMEM;
-        pieces[n_pieces++] =
-                (struct piece){ .length = length, .thread = (pid_t)call->pid, .inode = 0 };
+        pieces[n_pieces++] = (struct piece){ .length = length, .thread = (pid_t)call->pid };
         return 0;
 }
 
@@ -339,17 +436,13 @@ static void await_mapping(struct child *child, const struct seccomp_notif *call)
         static struct found found;
         pid_t process = guard_process_of(child, (pid_t)call->pid);
 
-        for (unsigned i = 0; process > 0 && i < TRIES_MAX; i++) {
+        for (unsigned i = 0; process > 0 && i < TRIES_MAX && count_asked() > 0; i++) {
                 struct timespec pause = { .tv_nsec = i * TRY_PAUSE };
 
                 (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
                 found.n = 0;
                 read_maps(child, &found, process);
-                for (unsigned j = 0; j < found.n; j++)
-                        if (!find_piece(found.items[j].inode)) {
-                                name_piece(found.items[j].inode, found.items[j].end);
-                                return;
-                        }
+                (void)name_pieces(&found);
         }
 }
 

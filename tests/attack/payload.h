@@ -56,6 +56,7 @@ extern const struct attack attacks_surface[];   /* I, J */
 extern const struct attack attacks_channels[];  /* L, M, O, Q, R */
 extern const struct attack attacks_extra[];     /* X: beyond the list */
 extern const struct attack attacks_memory2[];   /* S9, S11 */
+extern const struct attack attacks_memory3[];   /* S9 */
 extern const struct attack attacks_traces[];
 extern const struct attack attacks_filter[]; /* S */
 extern const struct attack attacks_cage[];   /* what no namespace keeps */

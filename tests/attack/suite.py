@@ -751,6 +751,16 @@ for kind, amount, fence in (
         judge=memory_ended,
         without=f"rlimits,{fence}",
     )
+for kind, amount, fence in (("shared-late", "120", "watch"),):
+    attack(
+        "S9",
+        f"memory held as {kind}",
+        "S9-behind",
+        args=(kind, amount),
+        options=("--memory", "64M"),
+        judge=memory_ended,
+        without=f"rlimits,{fence}",
+    )
 for kind in ("sockets", "in-flight", "shared-dropped"):
     attack(
         "B22",
