@@ -265,6 +265,19 @@ def memory_mapped_and_unmapped(user):
         equal(result.stdout, "fine\n", "stdout")
 
 
+@harness.for_people("a pipe grows no larger than it is, sockets take no filters, and there is no Landlock inside")
+def memory_behind_small_things(user):
+    script = ("import ctypes, fcntl, os, socket\nw = os.pipe()[1]\nprint(*(fcntl.fcntl(w, 1031, n) for n in (4096, 65535, 65536)))\n"
+              "for n in (65537, 131072, -1):\n    try: print(fcntl.fcntl(w, 1031, n))\n    except PermissionError: print('EPERM')\n"
+              "s = socket.socketpair()[0]\nfor n in (26, 50, 51, 52):\n    try: print(s.setsockopt(1, n, bytes(16)))\n    except PermissionError: print('EPERM')\n"
+              "s.setsockopt(1, 9, 1); s.setsockopt(1, 20, bytes(16))\n"
+              "libc = ctypes.CDLL(None, use_errno=True)\n"
+              "print(*((libc.syscall(n, None, 0, 1), ctypes.get_errno()) for n in (444, 445)))")
+    for kind in ("namespaces", "landlock"):
+        result = exited(box("--json", "--box", kind, "--on-denied", "kill", "--", PYTHON, "-c", script, user=user))
+        equal(result.stdout, "4096 65536 65536\n" + "EPERM\n" * 7 + "(-1, 38) (-1, 38)\n", "stdout")
+
+
 @harness.for_people("much address space is not much memory")
 def address_space(user):
     script = "import mmap\nm = mmap.mmap(-1, 8 << 30, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000, prot=0)\nprint(len(m) >> 30)"

@@ -3,9 +3,12 @@
  * Refused system calls. The filter lets allowed calls through by itself; all others arrive here.
  * They are counted and answered with an errno. A refused call is never told to continue.
  */
+#include <fcntl.h>
+#include <linux/audit.h>
 #include <linux/seccomp.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/syscall.h>
 
 #include "box/guard.h"
 #include "box/init.h"
@@ -100,6 +103,16 @@ static bool denied(const struct child *child, int number)
         return false;
 }
 
+/* As the kernel answers above what a user may have: programs try, and do without. */
+static bool refuse_large_pipe(struct child *child, const struct seccomp_notif *call)
+{
+        if (call->data.arch != AUDIT_ARCH_X86_64 || call->data.nr != SYS_fcntl ||
+            (uint32_t)call->data.args[1] != F_SETPIPE_SZ)
+                return false;
+        guard_answer(child, call, -EPERM);
+        return true;
+}
+
 enum box_verdict notify_serve(struct child *child)
 {
         union {
@@ -116,7 +129,8 @@ enum box_verdict notify_serve(struct child *child)
         if (ioctl(child->notifier, SECCOMP_IOCTL_NOTIF_RECV, &in) < 0)
                 return BOX_OK; /* the caller is dead */
         if (!denied(child, in.call.data.nr) &&
-            (shared_serve(child, &in.call) || guard_serve(child, &in.call)))
+            (refuse_large_pipe(child, &in.call) || shared_serve(child, &in.call) ||
+             guard_serve(child, &in.call)))
                 return BOX_OK;
 
         out.answer.id = in.call.id;

@@ -27,7 +27,6 @@
 #define PIECES_MAX 512
 #define PIECES_ROOM (2 * PIECES_MAX) /* with those that are noted twice */
 #define FOUND_MAX 1024
-#define RULES_MAX 4096
 #define NAME_ROOM 250    /* the longest name of a memory file */
 #define SMALL (64 * KIB) /* not worth keeping */
 #define TRIES_MAX 3
@@ -446,17 +445,6 @@ static void await_mapping(struct child *child, const struct seccomp_notif *call)
         }
 }
 
-/* ---- Landlock rules of the program's own ---- */
-
-/* Kernel memory for each, in each process that enters the domain, and nothing tells how many there
- * are. */
-static int note_rule(void)
-{
-        static unsigned n;
-
-        return n++ < RULES_MAX ? 0 : -E2BIG;
-}
-
 /* ---- For the rest of init ---- */
 
 bool shared_serve(struct child *child, const struct seccomp_notif *call)
@@ -467,8 +455,7 @@ bool shared_serve(struct child *child, const struct seccomp_notif *call)
                 if (pieces[i].thread == (pid_t)call->pid)
                         pieces[i].thread = 0;
         if (call->data.arch != AUDIT_ARCH_X86_64 ||
-            (call->data.nr != SYS_memfd_create && call->data.nr != SYS_mmap &&
-             call->data.nr != SYS_landlock_add_rule))
+            (call->data.nr != SYS_memfd_create && call->data.nr != SYS_mmap))
                 return false;
         if (call->data.nr == SYS_mmap && (call->data.args[3] & MAP_HUGETLB)) {
                 guard_answer(child, call, -ENOMEM);
@@ -486,13 +473,13 @@ bool shared_serve(struct child *child, const struct seccomp_notif *call)
                         guard_answer(child, call, r);
                 return true;
         }
-        r = call->data.nr == SYS_mmap ? note_mapping(child, call) : note_rule();
-        if (r < 0)
+        r = note_mapping(child, call);
+        if (r < 0) {
                 guard_answer(child, call, r);
-        else
+        } else {
                 guard_continue(child, call); /* all that was looked at is in registers */
-        if (r == 0 && call->data.nr == SYS_mmap)
                 await_mapping(child, call);
+        }
         return true;
 }
 

@@ -151,8 +151,7 @@ static int add_allowed(struct rules *rules, const char *const *table, size_t len
                 int r;
 
                 if (rules_watched(rules, table[i]) || sets_mode(table[i]) ||
-                    closed_in_cage(rules, table[i]) ||
-                    ((rules->variant & SYSCALLS_ZYGOTE) && strcmp(table[i], "setsockopt") == 0))
+                    closed_in_cage(rules, table[i]))
                         continue;
                 r = rules_add(rules, SCMP_ACT_ALLOW, table[i], 0, NULL);
                 if (r < 0)
@@ -286,30 +285,6 @@ static int add_opening(struct rules *rules)
         return r;
 }
 
-/* A zygote has sockets to the warden, and what it sends there the warden closes: a connection that
- * lingers would hold it up, for as long as the zygote likes. So asking for that does nothing, in
- * the boxes that are forked from it as well. Options and levels are small numbers, which differ
- * from these two in one of their low bits; others there are none. */
-static int add_options(struct rules *rules)
-{
-        static const unsigned bits = 10;
-        struct scmp_arg_cmp linger[] = { SCMP_A1(SCMP_CMP_MASKED_EQ, RULES_LOW32, SOL_SOCKET),
-                                         SCMP_A2(SCMP_CMP_MASKED_EQ, RULES_LOW32, SO_LINGER) };
-        int r = rules_add(rules, SCMP_ACT_ERRNO(0), "setsockopt", 2, linger);
-
-        for (unsigned i = 0; r == 0 && i < bits; i++) {
-                scmp_datum_t bit = 1U << i;
-
-                r = rules_add(rules, SCMP_ACT_ALLOW, "setsockopt", 1,
-                              &SCMP_A1(SCMP_CMP_MASKED_EQ, bit, ~(scmp_datum_t)SOL_SOCKET & bit));
-                if (r == 0)
-                        r = rules_add(rules, SCMP_ACT_ALLOW, "setsockopt", 1,
-                                      &SCMP_A2(SCMP_CMP_MASKED_EQ, bit,
-                                               ~(scmp_datum_t)SO_LINGER & bit));
-        }
-        return r;
-}
-
 /* What a process needs to fork a box: new namespaces of the one kind, and what builds the view that
  * the box has (box/fork_view.c). Without user namespaces of its own it could do nothing with them.
  */
@@ -342,7 +317,7 @@ static int add_forking(struct rules *rules)
                 r = rules_add(rules, SCMP_ACT_ALLOW, "socket", 2,
                               (struct scmp_arg_cmp[]){ SCMP_A0(SCMP_CMP_EQ, AF_NETLINK),
                                                        SCMP_A2(SCMP_CMP_EQ, NETLINK_SOCK_DIAG) });
-        return r == 0 ? add_options(rules) : r;
+        return r;
 }
 
 /* Calls that the policy names; refused are those that would not work. */

@@ -28,6 +28,10 @@ static const struct named {
           .effect = SYSCALLS_NEVER,
           .note = "its flags are behind a pointer, where no filter sees them; programs fall back "
                   "to clone" },
+        { { "landlock_create_ruleset", "landlock_add_rule" },
+          .effect = SYSCALLS_NEVER,
+          .note = "each file that is opened in a domain keeps it, which is memory that is not "
+                  "counted; programs do without, as on a kernel that has no Landlock" },
         { { "openat2" },
           .only = LOOKED_AT,
           .effect = SYSCALLS_NEVER,
@@ -75,13 +79,13 @@ static const struct named {
         { { "close_range" },
           .effect = SYSCALLS_KEPT,
           .note = "what a thread held in a descriptor table of its own would not be counted" },
-        { { "mmap", "memfd_create", "landlock_add_rule" },
+        { { "mmap", "memfd_create" },
           .effect = SYSCALLS_KEPT,
           .note = "what they take of the kernel counts for the limit on memory" },
         { { "setsockopt" },
-          .only = SYSCALLS_CAGED,
           .effect = SYSCALLS_KEPT,
-          .note = "the size of socket buffers is what it is for everyone" },
+          .note = "filters of sockets, and without namespaces the size of their buffers, are "
+                  "memory that is not counted" },
         { { "prctl" },
           .only = SYSCALLS_CAGED | SYSCALLS_GUARDED | SYSCALLS_HIDING,
           .effect = SYSCALLS_KEPT,

@@ -45,7 +45,6 @@ static const unsigned fcntl_commands[] = {
         F_OFD_GETLK,
         F_ADD_SEALS,
         F_GET_SEALS,
-        F_SETPIPE_SZ,
         F_GETPIPE_SZ,
         F_GETOWN,
         F_GETOWN_EX, /* which libc makes of the one before */

@@ -47,8 +47,7 @@ static const char *const syscalls_allowed[] = {
         "sched_get_priority_max", "sched_get_priority_min", "sched_rr_get_interval",
         "sched_getattr", "sched_setattr", "getpriority", "setpriority", "ioprio_get",
         "ioprio_set", "getcpu", "getrusage", "getrlimit", "setrlimit", "times", "pidfd_open",
-        "pidfd_send_signal", "restart_syscall", "landlock_create_ruleset",
-        "landlock_restrict_self", "seccomp",
+        "pidfd_send_signal", "restart_syscall", "landlock_restrict_self", "seccomp",
         /* signals */
         "kill", "tkill", "tgkill", "pause", "alarm", "sigaltstack", "rt_sigaction",
         "rt_sigprocmask", "rt_sigpending", "rt_sigreturn", "rt_sigsuspend", "rt_sigtimedwait",
@@ -59,7 +58,7 @@ static const char *const syscalls_allowed[] = {
         "timer_getoverrun", "timer_delete",
         /* sockets; socket and socketpair are below */
         "connect", "listen", "accept", "accept4", "getsockname", "getpeername",
-        "getsockopt", "setsockopt", "send", "sendto", "sendmsg", "sendmmsg", "recv", "recvfrom",
+        "getsockopt", "send", "sendto", "sendmsg", "sendmmsg", "recv", "recvfrom",
         "recvmsg", "recvmmsg", "shutdown",
         /* System V and POSIX inter-process communication, in the box's own namespace */
         "shmget", "shmat", "shmdt", "shmctl", "semget", "semop", "semtimedop", "semctl", "msgget",
@@ -72,7 +71,7 @@ static const char *const syscalls_allowed[] = {
 /* Allowed with some arguments only; a refused one is known all the same. */
 static const char *const syscalls_conditional[] = {
         "fcntl", "ioctl", "socketpair", "close_range", "clone", "unshare", "prlimit64", "chmod",
-        "fchmod", "fchmodat", "fchmodat2",
+        "fchmod", "fchmodat", "fchmodat2", "setsockopt",
 };
 
 /* The sockets of a network that a program needs: streams, datagrams, the echoes of `ping`, and what
@@ -94,7 +93,7 @@ static const struct {
 };
 
 /* Allowed, but for what init has to count (syscalls_memory.c). */
-static const char *const syscalls_counted[] = { "mmap", "memfd_create", "landlock_add_rule" };
+static const char *const syscalls_counted[] = { "mmap", "memfd_create" };
 
 /* Calls that make or replace a name: allowed, and made by init in a guarded box. The opening calls
  * are init's where they make or change something. */
@@ -111,7 +110,7 @@ static const char *const syscalls_caged[] = {
         "mq_notify", "mq_getsetattr", "setxattr", "lsetxattr", "fsetxattr", "removexattr",
         "lremovexattr", "fremovexattr", "getxattr", "lgetxattr", "fgetxattr", "listxattr",
         "llistxattr", "flistxattr", "inotify_add_watch", "prctl", "setpriority", "ioprio_set",
-        "sched_setaffinity", "sched_setparam", "sched_setscheduler", "sched_setattr", "setsockopt",
+        "sched_setaffinity", "sched_setparam", "sched_setscheduler", "sched_setattr",
 };
 
 /* Calls that change a file without opening it, or take a name away: Landlock does not see them, or

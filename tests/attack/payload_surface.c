@@ -285,7 +285,7 @@ static int i116_own_filters(int argc, char **argv)
         return verdict(&tally);
 }
 
-/* memfd_secret, shadow stacks and Landlock may be used; they must not weaken anything. */
+/* memfd_secret, shadow stacks and Landlock may be there; they must not weaken anything. */
 static int i116_harmless(int argc, char **argv)
 {
         struct tally tally = { 0 };

@@ -739,7 +739,7 @@ for kind, amount, fence in (
     ("areas", "240", "watch"),
     ("watches", "160", "watch"),
     ("descriptors", "240", "watch"),
-    ("rules", "2", "watch"),
+    ("rules", "2", "watch,syscalls"),
     *(() if LANDLOCK else (("undo", "60", "watch"), ("nested", "200", "watch"))),
 ):
     attack(
@@ -751,7 +751,11 @@ for kind, amount, fence in (
         judge=memory_ended,
         without=f"rlimits,{fence}",
     )
-for kind, amount, fence in (("shared-late", "120", "watch"),):
+for kind, amount, fence in (
+    ("shared-late", "120", "watch"),
+    ("domains", "150", "watch,syscalls"),
+    ("socket-filters", "6", "watch,syscalls"),
+):
     attack(
         "S9",
         f"memory held as {kind}",
