@@ -3,10 +3,15 @@
 
 from __future__ import annotations
 
-import re
+_OPTION = "--hold "
+_KEY = ', or in the policy "files": {"hold": ["'
 
-# The library names an option of the command and a key of the JSON form, which are one keyword here.
-_HOLD = re.compile(r'--hold (.*), or in the policy "files": \{"hold": \["\1"\]\}')
+
+def _in_words_of_python(hint: str) -> str:
+    """The library names an option of the command and a key of the JSON form, which are one keyword here."""
+    before, _, rest = hint.partition(_OPTION)
+    path, known, _ = rest.partition(_KEY)
+    return f'{before}Policy(hold=["{path}"])' if known else hint
 
 
 class CallboxError(Exception):
@@ -14,7 +19,7 @@ class CallboxError(Exception):
     `code` is the errno, 0 where there is none."""
 
     def __init__(self, text: str, where: str = "", hint: str = "", code: int = 0) -> None:
-        hint = _HOLD.sub(r'Policy(hold=["\1"])', hint)
+        hint = _in_words_of_python(hint)
         super().__init__(text, where, hint, code)
         self.text = text
         self.where = where
