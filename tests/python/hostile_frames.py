@@ -135,7 +135,7 @@ def read(r, text):
 
 
 def read_frames(r):
-    channel = _calls._Channel()
+    channel = _calls._Channel(1 << 30)
     for _ in range(r.randrange(8)):
         data = text_of(r).encode("utf-8", "surrogatepass")[:5000]
         length = r.choice((len(data), len(data), r.getrandbits(32), 0))

@@ -44,3 +44,30 @@ def test_large_arguments(tmp_path, way):
     done = subprocess.run([sys.executable, "agent.py"], cwd=tmp_path, env=env, text=True, timeout=120,
                           capture_output=True, check=False)  # fmt: skip
     assert done.stdout.strip() == "[10, 2000000, 20000000]", done.stdout + done.stderr
+
+
+def test_a_result_without_end_is_not_kept(tmp_path):
+    """Of a call with large arguments too."""
+    (tmp_path / "tools.py").write_text(textwrap.dedent("""
+        import os
+        def flood(data):
+            from callbox import _channel
+            for _ in range(200):
+                os.write(_channel.current.fd, bytes(1 << 20))
+    """))
+    (tmp_path / "agent.py").write_text(textwrap.dedent("""
+        import resource, tools
+        from callbox import Policy
+        from callbox.compat._calls import Calls
+        calls = Calls(Policy(limits={"result": "1M"}))
+        data = b"x" * 2_000_000
+        calls.call("flood", len, {"obj": data})
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        done = calls.call("flood", tools.flood, {"data": data})
+        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+        print(done.state, "too large" in done.text, grown < 50 * 1024, grown)
+    """))
+    env = {**os.environ, "PYTHONPATH": os.environ["PYTHONPATH"].split(":")[0]}
+    done = subprocess.run([sys.executable, "agent.py"], cwd=tmp_path, env=env, text=True, timeout=120,
+                          capture_output=True, check=False)  # fmt: skip
+    assert done.stdout.startswith("ended True True"), done.stdout + done.stderr

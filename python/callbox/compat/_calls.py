@@ -50,6 +50,7 @@ WALL_MAX = 1e9  # seconds; a longer time is as good as none
 FROM_FD = 1  # CBX_FROM_FD
 FRAMES = (_channel.RESULT, _channel.TEXT, _channel.ERROR, _channel.DONE)
 FRAMES_MAX = 1_000_000
+SAID_ROOM = 1 << 20  # bytes that come besides a result: what was raised, and where
 STDERR_MAX = 1000  # characters of it, in an error
 SAID_MAX = 2000  # characters of what a tool has printed, in a log
 
@@ -164,15 +165,20 @@ def outcome_of(result: Result) -> Outcome:
 
 
 class _Channel(Listeners):
-    """What comes on the result channel of a call that was not made through a toolbox."""
+    """What comes on the result channel of a call that was not made through a toolbox: nothing is kept of
+    more than a result may have."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int) -> None:
         super().__init__()
         self.data = bytearray()
+        self.room = limit + SAID_ROOM
 
     def tell(self, event: Event) -> None:
         if event[0] == native.EVENT_RESULT:
+            self.room -= len(event[1])
             self.data += event[1]
+            if self.room < 0:
+                self.data.clear()
 
     def frames(self) -> Dict[int, bytes]:
         """The last of each kind that counts, as far as they are whole; none where there are too many."""
@@ -243,6 +249,7 @@ class Calls:
         self.on_report = on_report
         self._place = None if _channel.boxed else _workspace(policy)
         self._network = "" if _channel.boxed else str(policy.to_dict()["network"])
+        self._limit = 0 if _channel.boxed else Typed.of(policy.to_dict()).limit
         self._hinted_at: Set[Tuple[str, str]] = set()
         self._renew()
 
@@ -351,7 +358,7 @@ class Calls:
                 packed = pack(place, function, arguments, is_plain(arguments))
                 if packed.file:
                     call = self._start_large(place, packed, call_id)
-                    channel = _Channel()
+                    channel = _Channel(self._limit)
                     report = finish(call, channel, Report)
                     outcome = _outcome_of_large(report, channel.frames(), classes)
                 else:
@@ -399,7 +406,7 @@ class Calls:
         if packed.file:
             # The thread closes the file, so that nobody who is cancelled takes it away from there.
             call = await asyncio.to_thread(self._start_large, place, packed, call_id)
-            channel = _Channel()
+            channel = _Channel(self._limit)
             report = await afinish(call, channel, Report)
             return await asyncio.to_thread(
                 lambda: _outcome_of_large(report, channel.frames(), classes)
