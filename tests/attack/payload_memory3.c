@@ -118,10 +118,13 @@ static int ruleset;
 
 static int enter(void *unused)
 {
+        int fd;
+
         (void)unused;
         if (syscall(SYS_landlock_restrict_self, ruleset, 0) < 0)
                 _exit(1);
-        _exit(open("/dev/null", O_RDONLY | O_CLOEXEC) < 0);
+        fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        _exit(fd < 0 ? 1 : 0);
 }
 
 static long take_domains(long total)
