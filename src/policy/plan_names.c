@@ -100,7 +100,7 @@ static bool completes_repository(const char *path)
         bool remote =
                 inside && (begins(inside, "refs/remotes/") || begins(inside, "logs/refs/remotes/"));
 
-        if (strcmp(name, "HEAD") == 0)
+        if (strncmp(name, "HEAD", 4) == 0 && !*skip_end(name + 4))
                 return !inside || !(remote || strcmp(inside, "HEAD") == 0 ||
                                     strcmp(inside, "logs/HEAD") == 0 ||
                                     begins(inside, "worktrees/") || begins(inside, "modules/"));

@@ -73,6 +73,9 @@ static void repositories(void **state)
                 "/w/.git/logs/objects",
                 "/w/.git/refs/remotes/origin/refs",
                 "/w/sub/.git/hidden/HEAD",
+                "/w/a/HEAD.",
+                "/w/a/HEAD::$DATA",
+                "/w/a/HEAD ",
                 NULL,
         };
         static const char *const others[] = {
