@@ -37,7 +37,7 @@ static const struct {
 } namespace_limits[] = {
         { "sys/user/max_user_namespaces", "0" },
         { "sys/user/max_inotify_instances", "8" },
-        { "sys/user/max_inotify_watches", "4096" },
+        { "sys/user/max_inotify_watches", "512" },
 };
 
 static int set_namespace_limits(struct child *child)

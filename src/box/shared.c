@@ -23,7 +23,7 @@
 #include "box/guard.h"
 #include "box/init.h"
 
-#define FILES_MAX 512
+#define FILES_MAX 1024
 #define PIECES_MAX 512
 #define PIECES_ROOM (2 * PIECES_MAX) /* with those that are noted twice */
 #define FOUND_MAX 1024

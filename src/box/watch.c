@@ -33,12 +33,13 @@
 /* What the kernel needs for one of these, at most; the first few pipes of a tree are its streams.
  */
 #define DESCRIPTOR_COST (2 * KIB)
-#define FILTER_COST (64 * KIB)
 #define PIPE_COST (64 * KIB)
 #define PIPES_FREE 16
 #define INODE_COST KIB
 #define NOTICES_COST (5 * MIB) /* of inotify(7), with as many events as may wait */
 #define NOTICES_FREE 4
+#define TEXT_COST (64 * KIB) /* of an open file of /proc, which keeps what it has told last */
+#define TEXTS_FREE 16
 
 struct tree {
         uint64_t resident;  /* everything mapped, shared pages counted anew in each process */
@@ -50,7 +51,7 @@ struct tree {
         uint64_t tables; /* page tables */
         uint64_t kernel; /* those, descriptors, filters */
         struct inodes pipes, sockets;
-        unsigned notices;
+        unsigned notices, texts;
         dev_t devices[FILES_MAX];
         ino_t inodes[FILES_MAX];
         unsigned n_files;
@@ -185,23 +186,23 @@ static void add_held(struct tree *tree, int process)
                                 (void)add_inode(&tree->sockets, link);
                         else if (strcmp(link, "anon_inode:inotify") == 0)
                                 tree->kernel += ++tree->notices > NOTICES_FREE ? NOTICES_COST : 0;
+                        else if (strncmp(link, "/proc/", 6) == 0)
+                                tree->kernel += ++tree->texts > TEXTS_FREE ? TEXT_COST : 0;
                         else if (strncmp(link, "/memfd:", 7) == 0 &&
                                  fstatat(directory, entry->name, &st, 0) == 0)
                                 add_file(tree, &st);
                 }
 }
 
-/* What only its status tells: page tables, and filters of the program's own. */
+/* What only its status tells. */
 static void add_status(struct tree *tree, int process)
 {
         char room[4096];
-        uint64_t filters;
 
         if (read_file(process, "status", room, sizeof(room)) <= 0)
                 return;
-        filters = field(room, "Seccomp_filters:") / KIB;
         tree->tables += field(room, "VmPTE:");
-        tree->kernel += field(room, "VmPTE:") + (filters > 2 ? filters - 2 : 0) * FILTER_COST;
+        tree->kernel += field(room, "VmPTE:");
 }
 
 /* Shared pages once: each process's share of them, as the kernel adds it up. */

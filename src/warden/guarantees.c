@@ -24,8 +24,9 @@ static const char *kept_memory_by(const cbx_policy *policy, bool caged, enum cgr
         return !policy->limits.memory    ? NULL
                : cgroup == CGROUP_MEMORY ? "cgroup memory.limit_in_bytes, counting by init"
                : cgroup != CGROUP_NONE   ? "cgroup memory.max"
-               : unseen ? "counting by init, RLIMIT_DATA; not file locks, sockets in flight"
-                        : "counting by init, RLIMIT_DATA; not file locks";
+               : caged  ? "counting by init, RLIMIT_DATA; not file locks, sockets in flight"
+               : unseen ? "counting by init, RLIMIT_DATA; not sockets in flight"
+                        : "counting by init, RLIMIT_DATA; not epoll in flight";
 }
 
 /* Is its absence what the policy asked for, rather than the host's fault? */

@@ -755,6 +755,8 @@ for kind, amount, fence in (
     ("shared-late", "120", "watch"),
     ("domains", "150", "watch,syscalls"),
     ("socket-filters", "6", "watch,syscalls"),
+    ("thread-filters", "20", "watch"),
+    ("proc-files", "80", "watch"),
 ):
     attack(
         "S9",
@@ -764,6 +766,17 @@ for kind, amount, fence in (
         options=("--memory", "64M"),
         judge=memory_ended,
         without=f"rlimits,{fence}",
+    )
+if not LANDLOCK:
+    attack(
+        "S9",
+        "memory held as file-locks",
+        "S9-behind",
+        args=("file-locks", "30"),
+        options=("--memory", "64M"),
+        judge=memory_ended,
+        alone=True,  # the kernel goes through the locks of all boxes to tell of those of one
+        without="rlimits,watch",
     )
 for kind in ("sockets", "in-flight", "shared-dropped"):
     attack(
