@@ -298,7 +298,7 @@ def _():
     needs_probes()
     prefix = (binary, "run", "--read", str(scratch.bin), "--")
     result = doctor("--json", user=True, prefix=prefix)
-    check_refused(result, "system call filter", "start callbox without it")
+    check_refused(result, "a seccomp filter of whoever started callbox", "start callbox without it")
     equal(result.report["host"]["seccomp_filtered"], True, "seccomp_filtered")
 
 

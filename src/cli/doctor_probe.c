@@ -242,8 +242,14 @@ static void explain_setup(const struct examination *x, const struct report *repo
 {
         struct doctor_obstacle obstacle;
         size_t index = 0, at, fix_at = 0;
-        /* A process can have one listener only. */
-        const char *where = report->error.code == -EBUSY ? DOCTOR_LISTENER : report->error.where;
+        const char *where = report->error.where;
+
+        /* A process can have one listener only; and where there is no Landlock either, it is the
+         * namespaces that are missing. */
+        if (report->error.code == -EBUSY)
+                where = DOCTOR_LISTENER;
+        else if (strcmp(where, "require") == 0)
+                where = "namespaces";
 
         at = (size_t)snprintf(finding->cause, sizeof(finding->cause), "%s", report->error.text);
         while (doctor_next_obstacle(x->host, where, &index, &obstacle)) {
