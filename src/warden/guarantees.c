@@ -24,9 +24,9 @@ static const char *kept_memory_by(const cbx_policy *policy, bool caged, enum cgr
         return !policy->limits.memory    ? NULL
                : cgroup == CGROUP_MEMORY ? "cgroup memory.limit_in_bytes, counting by init"
                : cgroup != CGROUP_NONE   ? "cgroup memory.max"
-               : caged  ? "counting by init; not file locks, sockets in flight"
-               : unseen ? "counting by init; not sockets in flight"
-                        : "counting by init; not epoll sets in flight";
+               : caged                   ? "counting by init; not file locks, sockets in flight"
+               : unseen                  ? "counting by init; not sockets in flight"
+                                         : "counting by init; not epoll sets in flight";
 }
 
 /* Is its absence what the policy asked for, rather than the host's fault? */
