@@ -10,7 +10,6 @@
 
 #include "policy/syscalls_rules.h"
 
-#define LOW32 0xffffffffULL
 #define OPTION_BITS 10 /* there are no higher ones */
 #define PIPE_MAX 65536
 
@@ -85,8 +84,8 @@ static int add_options(struct rules *rules)
                 if (is_there(rules, &options[i]))
                         r = rules_add(rules, options[i].action, "setsockopt", 2,
                                       (struct scmp_arg_cmp[]){
-                                              SCMP_A1(SCMP_CMP_MASKED_EQ, LOW32, SOL_SOCKET),
-                                              SCMP_A2(SCMP_CMP_MASKED_EQ, LOW32,
+                                              SCMP_A1(SCMP_CMP_MASKED_EQ, RULES_LOW32, SOL_SOCKET),
+                                              SCMP_A2(SCMP_CMP_MASKED_EQ, RULES_LOW32,
                                                       options[i].number) });
         for (unsigned i = 0; r == 0 && i < OPTION_BITS; i++) {
                 scmp_datum_t bit = 1U << i;
@@ -102,13 +101,13 @@ static int add_pipes(struct rules *rules)
 {
         static const struct {
                 scmp_datum_t mask, value;
-        } sizes[] = { { 0xffff0000, 0 }, { LOW32, PIPE_MAX } };
+        } sizes[] = { { 0xffff0000, 0 }, { RULES_LOW32, PIPE_MAX } };
         int r = 0;
 
         for (size_t i = 0; r == 0 && i < ARRAY_SIZE(sizes); i++)
                 r = rules_add(rules, SCMP_ACT_ALLOW, "fcntl", 2,
                               (struct scmp_arg_cmp[]){
-                                      SCMP_A1(SCMP_CMP_MASKED_EQ, LOW32, F_SETPIPE_SZ),
+                                      SCMP_A1(SCMP_CMP_MASKED_EQ, RULES_LOW32, F_SETPIPE_SZ),
                                       SCMP_A2(SCMP_CMP_MASKED_EQ, sizes[i].mask, sizes[i].value) });
         return r;
 }

@@ -62,6 +62,13 @@ extern const struct attack attacks_filter[]; /* S */
 extern const struct attack attacks_cage[];   /* what no namespace keeps */
 extern const struct attack attacks_keep[];   /* while the host works */
 
+/* A way to take memory: how much came of it. Held for a second, it breaks the limit. */
+struct memory_kind {
+        const char *kind;
+        long (*take)(long total);
+};
+int take_kind(const struct memory_kind *ways, size_t n, int argc, char **argv);
+
 extern const char *self_path;  /* argv[0] */
 extern const char *self_token; /* the token, to hand on to an exec of oneself */
 

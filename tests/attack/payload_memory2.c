@@ -473,10 +473,7 @@ static long take_undo(long total)
         return in_processes(120, total, undo_all);
 }
 
-static const struct {
-        const char *kind;
-        long (*take)(long total);
-} kinds[] = {
+static const struct memory_kind kinds[] = {
         { "page-tables", take_tables },
         { "upper-tables", take_upper_tables },
         { "page-tables-spread", take_tables_spread },
@@ -499,20 +496,25 @@ static const struct {
         { "undo", take_undo },
 };
 
-static int s9_memory(int argc, char **argv)
+int take_kind(const struct memory_kind *ways, size_t n, int argc, char **argv)
 {
         long total = argument(argc, argv, 1, 240) * MIB, have;
 
-        for (size_t i = 0; argc > 0 && i < COUNT(kinds); i++) {
-                if (strcmp(argv[0], kinds[i].kind) != 0)
+        for (size_t i = 0; argc > 0 && i < n; i++) {
+                if (strcmp(argv[0], ways[i].kind) != 0)
                         continue;
-                have = kinds[i].take(total);
+                have = ways[i].take(total);
                 if (have < total - total / 8)
                         return held("%s: %ld MiB, then %s", argv[0], have / MIB, errno_name(errno));
                 nap(HOLD);
                 return broken("held %ld MiB as %s for %g s", have / MIB, argv[0], HOLD);
         }
         return untried("no such kind");
+}
+
+static int s9_memory(int argc, char **argv)
+{
+        return take_kind(kinds, COUNT(kinds), argc, argv);
 }
 
 const struct attack attacks_memory2[] = {

@@ -15,7 +15,6 @@
 
 #include "payload.h"
 
-#define HOLD 1.0
 #define LATE (40 * MIB)
 #define PAGE 4096
 
@@ -266,10 +265,7 @@ static long take_file_locks(long total)
         return have;
 }
 
-static const struct {
-        const char *kind;
-        long (*take)(long total);
-} kinds[] = {
+static const struct memory_kind kinds[] = {
         { "shared-late", take_shared_late },       { "domains", take_domains },
         { "thread-filters", take_thread_filters }, { "socket-filters", take_socket_filters },
         { "proc-files", take_proc_files },         { "file-locks", take_file_locks },
@@ -277,18 +273,7 @@ static const struct {
 
 static int s9_behind(int argc, char **argv)
 {
-        long total = argument(argc, argv, 1, 200) * MIB, have;
-
-        for (size_t i = 0; argc > 0 && i < COUNT(kinds); i++) {
-                if (strcmp(argv[0], kinds[i].kind) != 0)
-                        continue;
-                have = kinds[i].take(total);
-                if (have < total - total / 8)
-                        return held("%s: %ld MiB, then %s", argv[0], have / MIB, errno_name(errno));
-                nap(HOLD);
-                return broken("held %ld MiB as %s for %g s", have / MIB, argv[0], HOLD);
-        }
-        return untried("no such kind");
+        return take_kind(kinds, COUNT(kinds), argc, argv);
 }
 
 const struct attack attacks_memory3[] = {
