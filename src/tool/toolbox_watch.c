@@ -206,7 +206,7 @@ static bool load_file(cbx_toolbox *toolbox, struct toolbox_folder *folder,
         }
         if (r == -ENOMEM)
                 error_oom(&error);
-        if (r < 0) {
+        if (r != 0) {
                 is_broken(toolbox, file, again, error.code ? &error : NULL, &mistakes);
                 return false;
         }
