@@ -91,7 +91,7 @@ static bool are_refusals(const struct box_page *page)
         for (uint32_t i = 0; good && i < atomic_load(&page->n_traces); i++) {
                 const struct box_trace *trace = &page->traces[i];
 
-                good = (unsigned)trace->kind <= BOX_TRACE_PROTECTED && is_errno(trace->error) &&
+                good = (unsigned)trace->kind <= BOX_TRACE_PIPES && is_errno(trace->error) &&
                        trace->count <= TIMES_MAX && trace->text[0] &&
                        is_text(trace->text, sizeof(trace->text));
         }

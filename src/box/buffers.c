@@ -195,12 +195,22 @@ static uint64_t ask(struct child *child, uint64_t n, const struct inodes *own)
         return sum.bytes + (own ? 0 : held_by_netlink(child));
 }
 
+static bool has_hosts_network(const struct child *child)
+{
+        return child->plan->caged || child->plan->policy->network == POLICY_NETWORK_HOST ||
+               !box_fence(FENCE_NET);
+}
+
+uint64_t buffers_count(struct child *child)
+{
+        return has_hosts_network(child) ? 0 : count_sockets(child);
+}
+
 /* The host may have very many: then what was seen last has to do for a while. */
 uint64_t buffers_held(struct child *child, const struct inodes *open)
 {
         static uint64_t next, held;
-        bool hosts = child->plan->caged || child->plan->policy->network == POLICY_NETWORK_HOST ||
-                     !box_fence(FENCE_NET);
+        bool hosts = has_hosts_network(child);
         uint64_t now = time_now(), used, n = hosts ? open->n : count_sockets(child);
 
         if (n <= (hosts ? 0 : FEW))

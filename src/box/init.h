@@ -30,8 +30,22 @@ struct inodes {
         unsigned n;
 };
 
+/* Note one, by its number or by a link of /proc such as "pipe:[123]": whether it was not seen
+ * before (watch.c). */
+bool inodes_add(struct inodes *inodes, uint64_t inode);
+bool inodes_add_link(struct inodes *inodes, const char *link);
+
+/* Pipes (pipes.c): add what a link in a directory of descriptors stands for if it is a pipe, with a
+ * name or without: whether it is a new one; and ask whether the user has too few left because this
+ * tree has many. */
+bool pipes_add(struct inodes *pipes, int directory, const char *number, const char *link);
+bool pipes_starve_user(struct child *child, const struct inodes *pipes,
+                       const struct inodes *sockets);
+
 /* What the tree's sockets hold; those that its processes have open are given. */
 uint64_t buffers_held(struct child *child, const struct inodes *open); /* buffers.c */
+/* How many there are in a network of the box's own, on their way or not; 0 where it has none. */
+uint64_t buffers_count(struct child *child);
 
 /* When to do again what has taken init that much of the processors: one part of `share` of the time
  * goes into it at most, but it is never put off for long. */
@@ -41,6 +55,10 @@ static inline uint64_t watch_pause(uint64_t now, uint64_t used, unsigned share)
 {
         return now + MIN(used * share, PAUSE_MOST);
 }
+
+/* How much later than asked the kernel may wake init, ns; 0: as usual. It may wake the inits of
+ * many sleeping boxes together. */
+void watch_set_slack(uint64_t slack);
 
 /* Areas and watches, as they were counted last. */
 uint64_t objects_held(struct child *child, uint64_t limit); /* objects.c */

@@ -37,7 +37,7 @@ static size_t stem_of(enum box_trace_kind kind, const char *text)
 {
         const char *end;
 
-        if (kind == BOX_TRACE_FULL || kind == BOX_TRACE_FILE ||
+        if (kind == BOX_TRACE_FULL || kind == BOX_TRACE_FILE || kind >= BOX_TRACE_MEMORY ||
             kind == BOX_TRACE_MODE ||                      /* its directory is shown, in part */
             (kind == BOX_TRACE_CONNECT && text[0] == '/')) /* each is a service of its own */
                 return 0;

@@ -55,7 +55,9 @@ enum box_trace_kind {
         BOX_TRACE_LOOPBACK,
         BOX_TRACE_BIND,
         BOX_TRACE_BIND_LOOPBACK,
-        BOX_TRACE_PROTECTED
+        BOX_TRACE_PROTECTED,
+        BOX_TRACE_MEMORY, /* shared memory beyond the limit; its text says what */
+        BOX_TRACE_PIPES   /* the tree was ended for them; the last one */
 };
 struct box_trace {
         enum box_trace_kind kind;

@@ -30,7 +30,7 @@
 #define NAME_ROOM 250    /* the longest name of a memory file */
 #define SMALL (64 * KIB) /* not worth keeping */
 #define TRIES_MAX 3
-#define TRY_PAUSE 20000 /* ns, and longer each time */
+#define TRY_PAUSE 15000 /* ns, and longer each time */
 #define SETTLE_MAX (2 * NSEC_PER_MSEC)
 #define SCANS_MAX 4      /* of a tree in which processes come and go */
 #define SCAN_SHARE 32    /* of the time goes into scans at most: one part of so many */
@@ -53,11 +53,32 @@ static unsigned n_pieces;
 
 /* ---- Memory files ---- */
 
-/* Does nobody else have it open or mapped? Only then the kernel grants a lease for writing.
- * Somebody may still have a descriptor by which it can only be looked at (O_PATH), perhaps on its
- * way between two sockets: so it is emptied first, and kept and counted where a seal forbids that.
- */
-static bool is_left(int fd)
+/* May somebody have a descriptor by which a file can only be looked at (O_PATH)? The calls that
+ * give one come to init, but which file they are for cannot be told: what they name may change
+ * until they go on. */
+static bool looked_at;
+
+static bool looks_at_any(const struct seccomp_notif *call)
+{
+        const __u64 *a = call->data.args;
+
+        switch (call->data.nr) {
+        case SYS_open:
+                return (a[1] & (O_PATH | O_NOFOLLOW | O_DIRECTORY)) == O_PATH;
+        case SYS_openat:
+                return (a[2] & (O_PATH | O_NOFOLLOW | O_DIRECTORY)) == O_PATH;
+        case SYS_openat2:
+                return true;
+        default:
+                return false;
+        }
+}
+
+/* Does nobody else have it open or mapped, on its way between two sockets included? Only then the
+ * kernel grants a lease for writing. A descriptor by which it can only be looked at is not among
+ * that: where there may be one, the file is emptied first, and kept and counted where a seal
+ * forbids that. */
+static bool is_left(const struct child *child, int fd)
 {
         char link[40];
         _cleanup_fd_ int writer = -1;
@@ -66,6 +87,8 @@ static bool is_left(int fd)
         if (fcntl(fd, F_SETLEASE, F_WRLCK) < 0)
                 return false;
         (void)fcntl(fd, F_SETLEASE, F_UNLCK);
+        if (!looked_at && !*child->plan->policy->syscalls_allow) /* other calls may give one too */
+                return true;
         guard_own_link(fd, link);
         writer = open(link, O_RDWR | O_CLOEXEC);
         if (writer >= 0)
@@ -73,12 +96,12 @@ static bool is_left(int fd)
         return fstat(fd, &st) == 0 && (uint64_t)st.st_blocks * 512 <= SMALL;
 }
 
-static void forget_files(void)
+static void forget_files(const struct child *child)
 {
         unsigned kept = 0;
 
         for (unsigned i = 0; i < n_files; i++)
-                if (is_left(files[i].fd))
+                if (is_left(child, files[i].fd))
                         base_close(files[i].fd);
                 else
                         files[kept++] = files[i];
@@ -117,7 +140,7 @@ static int make_file(struct child *child, const struct seccomp_notif *call)
         if (flags & MFD_HUGETLB) /* of a store that the host has set aside for others */
                 return -ENOMEM;
         if (n_files == FILES_MAX)
-                forget_files();
+                forget_files(child);
         if (n_files == FILES_MAX)
                 return -ENFILE;
         made = (int)syscall(SYS_memfd_create, name, flags | MFD_CLOEXEC);
@@ -428,19 +451,19 @@ static int note_mapping(struct child *child, const struct seccomp_notif *call)
         return 0;
 }
 
-/* The mapping is there a moment later, and is found before it can have been cut: what is known by
- * its inode is known to be gone when that is. */
+/* The mapping is there a moment later, when whoever asked has had this processor, and is found
+ * before it can have been cut: what is known by its inode is known to be gone when that is. */
 static void await_mapping(struct child *child, const struct seccomp_notif *call)
 {
         static struct found found;
-        pid_t process = guard_process_of(child, (pid_t)call->pid);
 
-        for (unsigned i = 0; process > 0 && i < TRIES_MAX && count_asked() > 0; i++) {
+        watch_set_slack(1);
+        for (unsigned i = 1; i <= TRIES_MAX && count_asked() > 0; i++) {
                 struct timespec pause = { .tv_nsec = i * TRY_PAUSE };
 
                 (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
                 found.n = 0;
-                read_maps(child, &found, process);
+                read_maps(child, &found, (pid_t)call->pid);
                 (void)name_pieces(&found);
         }
 }
@@ -454,8 +477,15 @@ bool shared_serve(struct child *child, const struct seccomp_notif *call)
         for (unsigned i = 0; i < n_pieces; i++)
                 if (pieces[i].thread == (pid_t)call->pid)
                         pieces[i].thread = 0;
-        if (call->data.arch != AUDIT_ARCH_X86_64 ||
-            (call->data.nr != SYS_memfd_create && call->data.nr != SYS_mmap))
+        if (call->data.arch != AUDIT_ARCH_X86_64)
+                return false;
+        if (looks_at_any(call)) {
+                looked_at |= atomic_load(&child->page->started) != 0;
+                if (!child->plan->explain)
+                        guard_continue(child, call);
+                return !child->plan->explain;
+        }
+        if (call->data.nr != SYS_memfd_create && call->data.nr != SYS_mmap)
                 return false;
         if (call->data.nr == SYS_mmap && (call->data.args[3] & MAP_HUGETLB)) {
                 guard_answer(child, call, -ENOMEM);
@@ -475,6 +505,7 @@ bool shared_serve(struct child *child, const struct seccomp_notif *call)
         }
         r = note_mapping(child, call);
         if (r < 0) {
+                notify_trace(child->page, BOX_TRACE_MEMORY, "shared memory", -r);
                 guard_answer(child, call, r);
         } else {
                 guard_continue(child, call); /* all that was looked at is in registers */
@@ -509,7 +540,7 @@ bool shared_forget(struct child *child, bool now)
 
         if (n_files + n_pieces == 0 || (!now && time_now() < next))
                 return false;
-        forget_files();
+        forget_files(child);
         if (n_pieces > 0)
                 forget_pieces(child);
         next = watch_pause(time_now(), watch_clock() - used, SCAN_SHARE);

@@ -143,12 +143,8 @@ static void add_file(struct tree *tree, const struct stat *st)
         tree->held += (uint64_t)st->st_blocks * 512;
 }
 
-/* "pipe:[123]": whether it was not seen before. */
-static bool add_inode(struct inodes *inodes, const char *link)
+bool inodes_add(struct inodes *inodes, uint64_t inode)
 {
-        const char *at = strchr(link, '[') + 1;
-        uint64_t inode = number(&at);
-
         for (unsigned i = 0; i < MIN(inodes->n, INODES_MAX); i++)
                 if (inodes->all[i] == inode)
                         return false;
@@ -156,6 +152,13 @@ static bool add_inode(struct inodes *inodes, const char *link)
                 inodes->all[inodes->n] = inode;
         inodes->n++;
         return true;
+}
+
+bool inodes_add_link(struct inodes *inodes, const char *link)
+{
+        const char *at = strchr(link, '[') + 1;
+
+        return inodes_add(inodes, number(&at));
 }
 
 /* What a process holds open. */
@@ -177,13 +180,10 @@ static void add_held(struct tree *tree, int process)
                                 continue;
                         link[length] = '\0';
                         tree->kernel += DESCRIPTOR_COST;
-                        if (strncmp(link, "pipe:[", 6) == 0)
-                                tree->kernel +=
-                                        add_inode(&tree->pipes, link) && tree->pipes.n > PIPES_FREE
-                                                ? PIPE_COST
-                                                : 0;
+                        if (pipes_add(&tree->pipes, directory, entry->name, link))
+                                tree->kernel += tree->pipes.n > PIPES_FREE ? PIPE_COST : 0;
                         else if (strncmp(link, "socket:[", 8) == 0)
-                                (void)add_inode(&tree->sockets, link);
+                                (void)inodes_add_link(&tree->sockets, link);
                         else if (strcmp(link, "anon_inode:inotify") == 0)
                                 tree->kernel += ++tree->notices > NOTICES_FREE ? NOTICES_COST : 0;
                         else if (strncmp(link, "/proc/", 6) == 0)
@@ -489,8 +489,7 @@ static uint64_t patience(const struct box_page *page, uint64_t memory, uint64_t 
         return MAX(longest * NSEC_PER_MSEC, LOOK_STILL);
 }
 
-/* The kernel may wake the inits of many sleeping boxes together. */
-static void set_slack(uint64_t slack)
+void watch_set_slack(uint64_t slack)
 {
         static uint64_t set;
 
@@ -519,7 +518,7 @@ static enum box_verdict look(struct child *child, uint64_t now, uint64_t *ret_ne
 
         child->still = still_holds(&still, child);
         if (child->still) {
-                set_slack(asleep / SLACK_PART);
+                watch_set_slack(asleep / SLACK_PART);
                 *ret_next = now + asleep - asleep / SLACK_PART;
                 return BOX_OK;
         }
@@ -536,12 +535,12 @@ static enum box_verdict look(struct child *child, uint64_t now, uint64_t *ret_ne
         page->cpu = MAX(page->cpu, tree.cpu);
         near = (limit && memory > limit / 2) ||
                (page->spec.processes && tree.tasks > page->spec.processes / 2);
-        set_slack(0);
+        watch_set_slack(0);
         *ret_next = now + (near ? LOOK_NEAR : LOOK_USUAL);
         asleep = patience(page, memory, tree.cpu);
         still = tree.still;
 
-        if (limit && memory > limit)
+        if ((limit && memory > limit) || pipes_starve_user(child, &tree.pipes, &tree.sockets))
                 return BOX_MEMORY;
         if (page->spec.cpu > 0 && (double)tree.cpu > page->spec.cpu * (double)NSEC_PER_SEC)
                 return BOX_CPU;

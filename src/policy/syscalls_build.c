@@ -242,31 +242,42 @@ static int add_conditional(struct rules *rules)
         return r;
 }
 
-/* Whether an opening may go to the kernel at once is in its flags: for a path alone always; for
- * reading where nothing is hidden; for the rest where nothing is guarded. */
+/* Whether an opening may go to the kernel at once is in its flags: for a directory or a link that
+ * is only to be looked at always; for anything that is only to be looked at where nobody counts
+ * memory files (box/shared.c); for reading where nothing is hidden; for the rest where nothing is
+ * guarded.
+ */
 static int add_opening_of(struct rules *rules, const char *name, unsigned flags)
 {
         const scmp_datum_t changes = O_ACCMODE | O_TRUNC | O_CREAT | NAMELESS;
-        struct scmp_arg_cmp looks = { flags, SCMP_CMP_MASKED_EQ, O_PATH, O_PATH };
-        struct scmp_arg_cmp reads = { flags, SCMP_CMP_MASKED_EQ, changes, 0 };
-        struct scmp_arg_cmp no_file = { flags, SCMP_CMP_MASKED_EQ, O_CREAT | NAMELESS, 0 };
-        struct scmp_arg_cmp plain = { flags + 1, SCMP_CMP_MASKED_EQ, S_ISUID | S_ISGID, 0 };
+        const scmp_datum_t looks[] = { O_PATH | O_NOFOLLOW, O_PATH | O_DIRECTORY, O_PATH };
+        const struct scmp_arg_cmp reads = { flags, SCMP_CMP_MASKED_EQ, changes | O_PATH, 0 };
+        const struct scmp_arg_cmp no_file = { flags, SCMP_CMP_MASKED_EQ,
+                                              O_CREAT | NAMELESS | O_PATH, 0 };
+        const struct scmp_arg_cmp plain[] = {
+                { flags, SCMP_CMP_MASKED_EQ, O_PATH, 0 },
+                { flags + 1, SCMP_CMP_MASKED_EQ, S_ISUID | S_ISGID, 0 },
+        };
         bool guarded = rules->variant & SYSCALLS_GUARDED, hiding = rules->variant & SYSCALLS_HIDING;
+        bool zygote = rules->variant & SYSCALLS_ZYGOTE;
         int r = 0;
 
-        if (guarded || hiding)
-                r = rules_add(rules, SCMP_ACT_ALLOW, name, 1, &looks);
+        for (size_t i = 0; r == 0 && i < (zygote ? 3 : 2); i++)
+                r = rules_add(rules, SCMP_ACT_ALLOW, name, 1,
+                              &(struct scmp_arg_cmp){ flags, SCMP_CMP_MASKED_EQ, looks[i],
+                                                      looks[i] });
         if (r < 0 || hiding)
                 return r;
         if (guarded)
                 return rules_add(rules, SCMP_ACT_ALLOW, name, 1, &reads);
         /* Where no file is made the mode is whatever was in the register. */
         r = rules_add(rules, SCMP_ACT_ALLOW, name, 1, &no_file);
-        return r == 0 ? rules_add(rules, SCMP_ACT_ALLOW, name, 1, &plain) : r;
+        return r == 0 ? rules_add(rules, SCMP_ACT_ALLOW, name, 2, plain) : r;
 }
 
 /* Flags and mode of openat2 are behind a pointer, so wherever they count, which is where trees of
- * the host are shown, it is answered with ENOSYS and programs use openat. */
+ * the host are shown, it is answered with ENOSYS and programs use openat. Elsewhere it may be that
+ * something is only to be looked at, as above. */
 static int add_opening(struct rules *rules)
 {
         int r = 0;
@@ -275,13 +286,11 @@ static int add_opening(struct rules *rules)
                 r = add_opening_of(rules, "open", 1);
         if (r == 0 && !rules_watched(rules, "openat"))
                 r = add_opening_of(rules, "openat", 2);
-        if (r == 0)
-                r = rules_add(rules,
-                              rules->variant & (SYSCALLS_GUARDED | SYSCALLS_SOCKETS |
-                                                SYSCALLS_EXPLAIN | SYSCALLS_HIDING)
-                                      ? SCMP_ACT_ERRNO(ENOSYS)
-                                      : SCMP_ACT_ALLOW,
-                              "openat2", 0, NULL);
+        if (r == 0 && (rules->variant &
+                       (SYSCALLS_GUARDED | SYSCALLS_SOCKETS | SYSCALLS_EXPLAIN | SYSCALLS_HIDING)))
+                r = rules_add(rules, SCMP_ACT_ERRNO(ENOSYS), "openat2", 0, NULL);
+        else if (r == 0 && (rules->variant & SYSCALLS_ZYGOTE))
+                r = rules_add(rules, SCMP_ACT_ALLOW, "openat2", 0, NULL);
         return r;
 }
 

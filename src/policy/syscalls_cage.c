@@ -80,9 +80,9 @@ static int add_opening_of(struct rules *rules, const char *name, unsigned flags)
         const struct {
                 scmp_datum_t mask, value;
         } kinds[] = {
-                { changes | O_NOFOLLOW, 0 },
+                { changes | O_NOFOLLOW | O_PATH, 0 },
                 { changes | O_DIRECTORY, O_DIRECTORY },
-                { changes | O_PATH, O_PATH },
+                { changes | O_NOFOLLOW | O_PATH, O_NOFOLLOW | O_PATH },
         };
         int r = 0;
 

@@ -134,7 +134,7 @@ static const struct named {
           .only = SYSCALLS_CAGED,
           .effect = SYSCALLS_OPENED,
           .note = "queues, semaphores and shared memory of the host are within reach" },
-        { { "inotify_add_watch" },
+        { { "inotify_init", "inotify_init1", "inotify_add_watch" },
           .only = SYSCALLS_CAGED,
           .effect = SYSCALLS_OPENED,
           .note = "the program may watch what others do with the host's files" },

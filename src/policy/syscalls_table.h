@@ -109,8 +109,9 @@ static const char *const syscalls_caged[] = {
         "msgsnd", "msgrcv", "msgctl", "mq_open", "mq_unlink", "mq_timedsend", "mq_timedreceive",
         "mq_notify", "mq_getsetattr", "setxattr", "lsetxattr", "fsetxattr", "removexattr",
         "lremovexattr", "fremovexattr", "getxattr", "lgetxattr", "fgetxattr", "listxattr",
-        "llistxattr", "flistxattr", "inotify_add_watch", "prctl", "setpriority", "ioprio_set",
-        "sched_setaffinity", "sched_setparam", "sched_setscheduler", "sched_setattr",
+        "llistxattr", "flistxattr", "inotify_init", "inotify_init1", "inotify_add_watch", "prctl",
+        "setpriority", "ioprio_set", "sched_setaffinity", "sched_setparam", "sched_setscheduler",
+        "sched_setattr",
 };
 
 /* Calls that change a file without opening it, or take a name away: Landlock does not see them, or

@@ -337,6 +337,21 @@ static void explain_full(const struct plan *plan, struct denial *denial, const c
                          "--tmp-size %s", text);
 }
 
+/* Something else has met its bound. */
+static void explain_limit(const struct plan *plan, struct denial *denial, enum box_trace_kind kind)
+{
+        char text[32];
+
+        if (kind == BOX_TRACE_PIPES) {
+                allow_by_nothing(denial, "the kernel counts the pages of pipes for the user as a "
+                                         "whole (fs.pipe-user-pages-soft)");
+                return;
+        }
+        double_of(plan->policy->limits.memory, text, sizeof(text));
+        allow_by(denial, json_pack("{s:{s:s}}", "limits", "memory", text), "--memory %s", text);
+        denial->note = "it counts for the limit on memory with its whole length";
+}
+
 /* ---- Sockets ---- */
 
 /* Programs look for services in vain, as they do for files. */
@@ -519,6 +534,11 @@ static void add_trace(struct denials *denials, const struct box_trace *trace)
                 else
                         allow_by_nothing(denial, "these are more protected names than are told");
                 denial->stem = stem_of(what);
+                break;
+        case BOX_TRACE_MEMORY:
+        case BOX_TRACE_PIPES:
+                denial->kind = "space";
+                explain_limit(denials->plan, denial, trace->kind);
                 break;
         }
         snprintf(denial->what, sizeof(denial->what), "%s", what);

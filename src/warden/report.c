@@ -118,6 +118,19 @@ static const char *knob(const struct report *report, const char *option, const c
         return report->of_command ? option : key;
 }
 
+static bool has_denial(const struct report *report, const char *kind, const char *what)
+{
+        size_t i;
+        json_t *denial;
+
+        json_array_foreach(report->denials, i,
+                           denial) if (strcmp(json_string_value(json_object_get(denial, "kind")),
+                                              kind) == 0 &&
+                                       strcmp(json_string_value(json_object_get(denial, "what")),
+                                              what) == 0) return true;
+        return false;
+}
+
 void report_text(const struct report *report, char *ret, size_t room)
 {
         const struct policy_limits *limits = &report->limits;
@@ -147,9 +160,15 @@ void report_text(const struct report *report, char *ret, size_t room)
                          limits->cpu, knob(report, "--cpu", "limits.cpu"));
                 break;
         case REASON_MEMORY:
-                snprintf(ret, room, "the program used more than %s of memory and was ended (%s)",
-                         size_text(limits->memory, size, sizeof(size)),
-                         knob(report, "--memory", "limits.memory"));
+                if (has_denial(report, "space", "pipes"))
+                        snprintf(ret, room,
+                                 "the program took so many pipes that its user was short of them, "
+                                 "and was ended");
+                else
+                        snprintf(ret, room,
+                                 "the program used more than %s of memory and was ended (%s)",
+                                 size_text(limits->memory, size, sizeof(size)),
+                                 knob(report, "--memory", "limits.memory"));
                 break;
         case REASON_PIDS:
                 snprintf(ret, room,
