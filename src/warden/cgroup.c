@@ -128,12 +128,12 @@ static int make(struct cgroup *cgroup, struct cgroup_parent *parent)
 }
 
 int cgroup_open(struct cgroup *cgroup, struct cgroup_parent *parent,
-                const struct policy_limits *limits, bool required, cbx_error *error)
+                const struct policy_limits *limits, cbx_error *error)
 {
         int r = -EEXIST;
 
         *cgroup = (struct cgroup)CGROUP_INIT;
-        if (parent->fd < 0 || (parent->v1 && !required))
+        if (parent->fd < 0)
                 return 0;
         if (parent->litter)
                 cgroup_parent_sweep(parent);

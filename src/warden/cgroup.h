@@ -49,6 +49,9 @@ enum cgroup_obstacle {
 /* Look for one, without changing anything. */
 enum cgroup_obstacle cgroup_look(void);
 
+/* Is there one of version 1, which is not used unless it is wanted? */
+bool cgroup_is_v1(void);
+
 /* What it is and what to do about it; NULL where there is nothing. */
 const char *cgroup_obstacle_str(enum cgroup_obstacle obstacle);
 const char *cgroup_obstacle_fix(enum cgroup_obstacle obstacle);
@@ -69,9 +72,11 @@ struct cgroup_parent {
                 .fd = -1                                                                           \
         }
 
-/* Find, and leave, the place where this process may make groups. There may be none. Whoever leaves
- * it has no children any more. */
-void cgroup_parent_open(struct cgroup_parent *parent);
+/* Find, and leave, the place where this process may make groups. There may be none; of version 1
+ * one is looked for where that is wanted, as to make a group, enter and remove it takes a tenth of
+ * a call: where boxes are made ahead, or where the policy requires it. Whoever leaves the place has
+ * no children any more. */
+void cgroup_parent_open(struct cgroup_parent *parent, bool v1_wanted);
 void cgroup_parent_close(struct cgroup_parent *parent);
 
 /* Kill and remove what nobody holds. */
@@ -98,10 +103,9 @@ struct cgroup_usage {
         bool host_out_of_memory;                    /* it was killed for what others use */
 };
 
-/* Make a group with these limits. Without a place for it the group stays empty: fd is -1; and so it
- * does in version 1 unless the policy requires one, as to enter it takes a tenth of a call. */
+/* Make a group with these limits. Without a place for it the group stays empty: fd is -1. */
 int cgroup_open(struct cgroup *cgroup, struct cgroup_parent *parent,
-                const struct policy_limits *limits, bool required, cbx_error *error);
+                const struct policy_limits *limits, cbx_error *error);
 
 /* Move a process into it, one that has no children yet. Nothing where there is none. */
 int cgroup_adopt(const struct cgroup *cgroup, int pidfd);

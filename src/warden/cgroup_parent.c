@@ -209,6 +209,14 @@ static bool is_unlimited(const char *path)
         return true;
 }
 
+bool cgroup_is_v1(void)
+{
+        struct statfs fs;
+
+        return geteuid() == 0 && access("/run/systemd/system", F_OK) < 0 &&
+               statfs(ROOT "/memory", &fs) == 0 && fs.f_type == CGROUP_SUPER_MAGIC;
+}
+
 /* In version 1 groups may lie below any that is ours, whoever is in it, and what is limited above
  * limits them too. Where systemd keeps the tree it hands none out. */
 static enum cgroup_obstacle find_v1(int *ret_group)
@@ -216,12 +224,9 @@ static enum cgroup_obstacle find_v1(int *ret_group)
         _cleanup_free_ char *above = NULL;
         _cleanup_fd_ int group = -1;
         char path[PATH_MAX];
-        struct statfs fs;
         size_t length;
 
-        if (geteuid() != 0 || access("/run/systemd/system", F_OK) == 0 ||
-            statfs(ROOT "/memory", &fs) < 0 || fs.f_type != CGROUP_SUPER_MAGIC ||
-            own_path(":memory:/", ROOT "/memory", path, sizeof(path)) < 0)
+        if (!cgroup_is_v1() || own_path(":memory:/", ROOT "/memory", path, sizeof(path)) < 0)
                 return CGROUP_V1;
         group = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (group < 0 || faccessat(group, "cgroup.procs", W_OK, AT_EACCESS) < 0 ||
@@ -232,7 +237,7 @@ static enum cgroup_obstacle find_v1(int *ret_group)
 }
 
 /* The group of this process, or the one above it: where that can be divided and this one cannot. */
-static enum cgroup_obstacle find(int *ret_group, bool *ret_v1)
+static enum cgroup_obstacle find(bool v1_wanted, int *ret_group, bool *ret_v1)
 {
         enum cgroup_obstacle obstacle;
         char path[PATH_MAX];
@@ -241,6 +246,8 @@ static enum cgroup_obstacle find(int *ret_group, bool *ret_v1)
         if (statfs(ROOT, &fs) < 0)
                 return CGROUP_NOT_MOUNTED;
         *ret_v1 = fs.f_type != CGROUP2_SUPER_MAGIC;
+        if (*ret_v1 && !v1_wanted)
+                return CGROUP_V1;
         if (*ret_v1)
                 return access(ROOT "/memory", F_OK) == 0 || access(ROOT "/pids", F_OK) == 0
                                ? find_v1(ret_group)
@@ -259,7 +266,7 @@ enum cgroup_obstacle cgroup_look(void)
         _cleanup_fd_ int group = -1;
         bool v1;
 
-        return find(&group, &v1);
+        return find(true, &group, &v1);
 }
 
 /* ---- Litter ---- */
@@ -352,10 +359,10 @@ static int divide(struct cgroup_parent *parent)
         return r;
 }
 
-void cgroup_parent_open(struct cgroup_parent *parent)
+void cgroup_parent_open(struct cgroup_parent *parent, bool v1_wanted)
 {
         *parent = (struct cgroup_parent)CGROUP_PARENT_INIT;
-        if (!box_fence(FENCE_CGROUP) || find(&parent->fd, &parent->v1) != CGROUP_FINE)
+        if (!box_fence(FENCE_CGROUP) || find(v1_wanted, &parent->fd, &parent->v1) != CGROUP_FINE)
                 return;
         if (!parent->v1 && divide(parent) < 0) {
                 parent->fd = base_close(parent->fd);

@@ -24,9 +24,9 @@ static const char *kept_memory_by(const cbx_policy *policy, bool caged, enum cgr
         return !policy->limits.memory    ? NULL
                : cgroup == CGROUP_MEMORY ? "cgroup memory.limit_in_bytes, counting by init"
                : cgroup != CGROUP_NONE   ? "cgroup memory.max"
-               : caged                   ? "counting by init; not file locks, sockets in flight"
-               : unseen                  ? "counting by init; not sockets in flight"
-                                         : "counting by init; not epoll sets in flight";
+               : caged  ? "counting by init; not file locks, sockets in flight (a buffer each)"
+               : unseen ? "counting by init; not sockets in flight (a buffer each)"
+                        : "counting by init; not epoll sets in flight (a 25th of the host's)";
 }
 
 /* Is its absence what the policy asked for, rather than the host's fault? */
@@ -119,8 +119,10 @@ json_t *guarantees_to_json(const cbx_policy *policy, bool caged, int landlock_ab
                 enum guarantee guarantee = (enum guarantee)i;
                 const char *by =
                         kept_by(policy, guarantee, caged, landlock_abi, cgroup, room, sizeof(room));
-                const char *absent =
-                        not_asked(policy, guarantee) ? "not asked for" : "not available here";
+                const char *absent = not_asked(policy, guarantee) ? "not asked for"
+                                     : guarantee == GUARANTEE_CGROUP && cgroup_is_v1()
+                                             ? "cgroup v1 is here, and used where it is required"
+                                             : "not available here";
 
                 json_array_append_new(array,
                                       json_pack("{s:s, s:b, s:s}", "name", guarantee_str(guarantee),
@@ -146,6 +148,9 @@ static void hint_cgroup(enum guarantee guarantee, cbx_error *error)
 {
         enum cgroup_obstacle obstacle = cgroup_look();
 
+        /* Of version 1 memory alone is used. */
+        if (guarantee == GUARANTEE_CPU && obstacle == CGROUP_FINE && cgroup_is_v1())
+                obstacle = CGROUP_V1;
         if (guarantee == GUARANTEE_CPU)
                 error_set(error, -EOPNOTSUPP, "limits.cpus",
                           "this host cannot keep a share of the processors: %s",

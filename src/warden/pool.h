@@ -117,6 +117,10 @@ void pool_take_made(struct pool *pool, struct pool_box *box);
 /* See that there will be a box for each who waits. */
 void pool_serve(struct pool *pool);
 
+/* Make the group of a box, or none: one that is forked, or from which boxes are, has its own where
+ * that is cheap or required. */
+int pool_open_cgroup(const struct pool *pool, bool forked, struct cgroup *cgroup, cbx_error *error);
+
 /* Ask the maker: for a box for each who waits for one that is not forked; for that of a zygote. */
 void pool_ask_maker(struct pool *pool);
 int pool_ask_for_zygote(struct pool *pool);

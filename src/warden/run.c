@@ -40,8 +40,8 @@ static int open_group(const struct plan *plan, const struct policy_limits *limit
 {
         int r;
 
-        cgroup_parent_open(parent);
-        r = cgroup_open(cgroup, parent, limits, guarantees_need_cgroup(plan->policy), error);
+        cgroup_parent_open(parent, guarantees_need_cgroup(plan->policy));
+        r = cgroup_open(cgroup, parent, limits, error);
         if (r == 0)
                 r = guarantees_check(plan->policy, plan->caged, plan->landlock_abi,
                                      cgroup_means(cgroup), error);

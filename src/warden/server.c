@@ -438,7 +438,7 @@ static int open_server(struct server *server, const struct server_options *optio
         /* Both move this process: before it has children. */
         if (cgroup_look() >= CGROUP_FOREIGN) /* what a unit of systemd's would help */
                 (void)scope_enter();
-        cgroup_parent_open(&server->pools.cgroup);
+        cgroup_parent_open(&server->pools.cgroup, true);
         server->running_max = raise_descriptors(); /* for those who make boxes as well */
         r = nursery_open(self, &server->pools.cgroup, &server->pools.nursery.fd);
         if (r == 0)

@@ -136,9 +136,7 @@ static int order(struct zygote *zygote, struct pool_box *box)
         int r = page < 0 ? page : 0;
 
         if (r == 0)
-                r = cgroup_open(&box->prepared.cgroup, &zygote->pools->cgroup,
-                                &zygote->pool->policy->limits,
-                                guarantees_need_cgroup(zygote->pool->policy), NULL);
+                r = pool_open_cgroup(zygote->pool, true, &box->prepared.cgroup, NULL);
         if (r == 0)
                 r = guarantees_check(zygote->pool->policy, false, zygote->plan->plan.landlock_abi,
                                      cgroup_means(&box->prepared.cgroup), NULL);
