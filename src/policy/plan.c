@@ -334,18 +334,18 @@ static bool is_caged(const cbx_policy *policy, const struct plan_options *option
 }
 
 /* Some limits the kernel keeps for each id of the host: descriptors in flight, pages of pipes, what
- * is watched. So the boxes of each plan have one of their own, by chance, but where no mount could
- * map it, and where tests have to know it. */
-static uid_t choose_id(const struct plan *plan)
+ * is watched; and where there are no namespaces who has the same one can be signalled. So the boxes
+ * of each plan have one of their own, by chance, but where this process has no such ids, and where
+ * tests have to know it. Boxes of one plan share it: the trees of a mould are mapped for all. */
+static uid_t choose_id(void)
 {
         uint16_t chance = 0;
         unsigned long outside;
 
 #ifndef BOX_UNFENCED
-        if (!plan->caged && host_maps_id(PLAN_HOST_ID + PLAN_HOST_IDS - 1, &outside))
+        if (host_maps_id(PLAN_HOST_ID + PLAN_HOST_IDS - 1, &outside))
                 (void)!getrandom(&chance, sizeof(chance), GRND_NONBLOCK);
 #else
-        (void)plan;
         (void)outside;
 #endif
         return PLAN_HOST_ID + chance % PLAN_HOST_IDS;
@@ -372,7 +372,7 @@ static void set_identity(struct plan *plan)
                 return;
         plan->privileged = true;
         plan->host_root = false;
-        plan->host_uid = choose_id(plan);
+        plan->host_uid = choose_id();
         plan->host_gid = plan->host_uid;
 }
 
@@ -388,7 +388,7 @@ size_t plan_rlimits(const struct policy_limits *limits, struct plan_rlimit ret[P
 
         ret[n++] = (struct plan_rlimit){ RLIMIT_CORE, 0 };
         ret[n++] = (struct plan_rlimit){ RLIMIT_MEMLOCK, 64 * KIB };
-        ret[n++] = (struct plan_rlimit){ RLIMIT_MSGQUEUE, 192 * KIB };
+        ret[n++] = (struct plan_rlimit){ RLIMIT_MSGQUEUE, 64 * KIB };
         ret[n++] = (struct plan_rlimit){ RLIMIT_RTPRIO, 0 };
         ret[n++] = (struct plan_rlimit){ RLIMIT_SIGPENDING, 512 };
         if (limits->file_size)
