@@ -36,7 +36,7 @@ import traceback
 
 REPO = pathlib.Path(__file__).resolve().parent.parent
 USER_ID = 64001  # the ordinary user that tests make for themselves; needs no entry in /etc/passwd
-BOX_ID = 0x70000000  # the host id of a box that root runs without namespaces, and in the test build
+BOX_ID = 0x70000000  # the host id of a box that root runs in the test build
 BOX_IDS = range(BOX_ID, BOX_ID + 0x10000)  # and of any
 ROOT = os.geteuid() == 0
 SLOW = float(os.environ.get("CALLBOX_TEST_SLACK", "1"))  # multiplies every allowance of time

@@ -17,6 +17,7 @@ import time
 import uuid
 
 import harness
+import library
 from harness import Failed, check, equal
 
 SCRATCH = harness.Scratch()
@@ -217,7 +218,66 @@ def memory_shared(user):
              "    f = os.memfd_create('x')\n    for j in range(32): os.write(f, bytes(1 << 20))\n    os.close(f)\n")
     exited(box("--json", "--memory", "96M", "--", PYTHON, "-c", again, user=user))
     much = "import errno, mmap\nm = mmap.mmap(-1, 48 << 20)\ntry:\n    n = mmap.mmap(-1, 56 << 20)\nexcept OSError as e:\n    print(errno.errorcode[e.errno])"
-    equal(exited(box("--json", "--memory", "96M", "--", PYTHON, "-c", much, user=user)).report["stdout"]["text"], "ENOMEM\n", "what it says")
+    report = exited(box("--json", "--memory", "96M", "--", PYTHON, "-c", much, user=user)).report
+    equal(report["stdout"]["text"], "ENOMEM\n", "what it says")
+    equal([(d["kind"], d["what"], d["errno"], d["allow"]) for d in report["denials"]], [("space", "shared memory", "ENOMEM", "--memory 192M")], "denials")
+
+
+@harness.for_people("memory files that were sealed and closed count no more, in every way to seal and to have them")
+def memory_sealed(user):
+    script = (
+        "import fcntl, mmap, os, socket\n"
+        "a, b = socket.socketpair()\n"
+        "for i in range(60):\n"
+        "    f = os.memfd_create('x', os.MFD_ALLOW_SEALING)\n"
+        "    for j in range(8): os.write(f, bytes(1 << 20))\n"
+        "    fcntl.fcntl(f, 1033, (2 | 8, 1 | 2 | 4 | 8, 2 | 16)[i % 3])\n"  # F_ADD_SEALS
+        "    m = mmap.mmap(f, 4096, prot=mmap.PROT_READ)\n"
+        "    socket.send_fds(a, [b'x'], [f])\n"
+        "    g = socket.recv_fds(b, 1, 1)[1][0]\n"
+        "    h = os.open(f'/proc/self/fd/{g}', os.O_RDONLY)\n"
+        "    os.open('/usr', os.O_PATH | os.O_DIRECTORY); os.open('/proc/self/exe', os.O_PATH | os.O_NOFOLLOW)\n"
+        "    m.close()\n    for fd in (f, g, h): os.close(fd)\n"
+        "print('fine')"
+    )
+    for kind in ("namespaces", "landlock"):
+        result = exited(box("--json", "--box", kind, "--memory", "96M", "--", PYTHON, "-c", script, user=user))
+        equal(result.stdout, "fine\n", "stdout")
+
+
+@harness.for_people("pipes with a name count as those without")
+def memory_named_pipes(user):
+    directory = SCRATCH.directory(user)
+    for i in range(700):
+        os.mkfifo(directory / str(i))
+        os.chmod(directory / str(i), 0o666)
+    script = (
+        "import os, sys, time\nkeep = []\nfor i in range(700):\n    keep.append(os.open(f'{sys.argv[1]}/{i}', os.O_RDWR | os.O_NONBLOCK))\n"
+        "    os.write(keep[-1], bytes(65536))\ntime.sleep(30)"
+    )
+    ended(box("--json", "--memory", "32M", "--write", directory, "--", PYTHON, "-c", script, str(directory), user=user), "memory", 137)
+
+
+@harness.case("a control group of version 1 is told as what it is, where it is not used")
+def memory_cgroup_v1():
+    if not harness.ROOT or not os.path.exists("/sys/fs/cgroup/memory/cgroup.procs") or os.path.exists("/run/systemd/system"):
+        return
+    told = box("--json", "--memory", "96M", "--", "true").guarantee("cgroup")
+    equal((told["enforced"], told["by"]), (False, "cgroup v1 is here, and used where it is required"), "the guarantee")
+    refused = box("--json", "--cpus", "1", "--", "true").report["error"]
+    check("cgroup v1" in refused["text"], f"the text: {refused}")
+    check("unified_cgroup_hierarchy" in refused["hint"] and "subtree_control" not in refused["hint"], f"the hint: {refused}")
+    with library.SharedWarden(SCRATCH, CALLBOX) as warden:
+        for _ in range(3):
+            told = warden.run("true", options=["--json"]).guarantee("cgroup")
+            equal((told["enforced"], told["by"]), (True, "cgroup v1, memory alone"), "the guarantee of a box that was made ahead")
+        ended(warden.run(PYTHON, "-c", EAT, options=["--json", "--memory", "96M"]), "memory", 137)
+    check(harness.wait_until(lambda: not [name for name in os.listdir(own_cgroup()) if f"-{warden.process.pid}-" in name], SLACK), "a group is left")
+
+
+def own_cgroup():
+    lines = pathlib.Path("/proc/self/cgroup").read_text().splitlines()
+    return "/sys/fs/cgroup/memory" + next(line.split(":")[2] for line in lines if line.split(":")[1] == "memory")
 
 
 @harness.case("a control group that is required is made, or refused with the fix")

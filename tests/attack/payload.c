@@ -396,7 +396,7 @@ int main(int argc, char **argv)
                 attacks_life,  attacks_resources, attacks_handles, attacks_files,
                 tools,         attacks_privilege, attacks_surface, attacks_channels,
                 attacks_extra, attacks_traces,    attacks_cage,    attacks_filter,
-                attacks_keep,  attacks_memory2,   attacks_memory3,
+                attacks_keep,  attacks_memory2,   attacks_memory3, attacks_memory4,
         };
 
         if (argc < 3) {

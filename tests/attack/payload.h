@@ -57,6 +57,7 @@ extern const struct attack attacks_channels[];  /* L, M, O, Q, R */
 extern const struct attack attacks_extra[];     /* X: beyond the list */
 extern const struct attack attacks_memory2[];   /* S9, S11 */
 extern const struct attack attacks_memory3[];   /* S9 */
+extern const struct attack attacks_memory4[];   /* S9 */
 extern const struct attack attacks_traces[];
 extern const struct attack attacks_filter[]; /* S */
 extern const struct attack attacks_cage[];   /* what no namespace keeps */
@@ -67,6 +68,9 @@ struct memory_kind {
         const char *kind;
         long (*take)(long total);
 };
+/* Run `take` in several processes, each for its part, and add up what they say. */
+long in_processes(int n, long total, long (*take)(long part));
+int send_descriptor(int socket, int fd);
 int take_kind(const struct memory_kind *ways, size_t n, int argc, char **argv);
 
 extern const char *self_path;  /* argv[0] */

@@ -24,8 +24,7 @@
 
 static char block[MIB];
 
-/* Run `take` in several processes, each for its part, and add up what they say. */
-static long in_processes(int n, long total, long (*take)(long part))
+long in_processes(int n, long total, long (*take)(long part))
 {
         int ends[2], started = 0;
         long have = 0, part;
@@ -165,7 +164,7 @@ static long take_memfd_closed(long total)
         return have;
 }
 
-static int send_descriptor(int socket, int fd)
+int send_descriptor(int socket, int fd)
 {
         union {
                 struct cmsghdr head;
@@ -179,32 +178,6 @@ static int send_descriptor(int socket, int fd)
 
         memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd));
         return (int)sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
-}
-
-/* In flight, as a descriptor that can only be looked at; sealed, so that nobody can empty it. */
-static long take_memfd_path(long total)
-{
-        int pair[2];
-        long have = 0;
-
-        if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair) < 0)
-                return 0;
-        for (; have < total; have += PIECE) {
-                int fd = (int)syscall(SYS_memfd_create, "m", 2 /* MFD_ALLOW_SEALING */), path;
-                char name[64];
-
-                for (long i = 0; fd >= 0 && i < PIECE; i += MIB)
-                        if (write(fd, block, sizeof(block)) < 0)
-                                return have;
-                snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
-                path = open(name, O_PATH);
-                fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_WRITE);
-                close(fd);
-                if (path < 0 || send_descriptor(pair[0], path) < 0)
-                        break;
-                close(path);
-        }
-        return have;
 }
 
 /* Pages that are locked while they are mapped, one window after the other. */
@@ -481,7 +454,6 @@ static const struct memory_kind kinds[] = {
         { "shared-left", take_shared_left },
         { "zero-device", take_zero_device },
         { "memfd-closed", take_memfd_closed },
-        { "memfd-path", take_memfd_path },
         { "secret", take_secret },
         { "closed-peers", take_closed_spread },
         { "backlog", take_backlog },

@@ -730,7 +730,6 @@ for kind, amount, fence in (
     ("shared-left", "240", "watch"),
     ("zero-device", "240", "watch,landlock"),
     ("memfd-closed", "240", "watch"),
-    ("memfd-path", "240", "watch"),
     ("secret", "240", "watch,syscalls"),
     ("closed-peers", "240", "watch"),
     ("backlog", "240", "watch"),
@@ -750,6 +749,22 @@ for kind, amount, fence in (
         options=("--memory", "64M"),
         judge=memory_ended,
         without=f"rlimits,{fence}",
+    )
+for kind, amount in (
+    ("memfd-path", "240"),
+    ("memfd-link", "240"),
+    ("memfd-openat2", "240"),
+    ("memfd-sealed", "240"),
+    ("named-pipes", "24"),
+):
+    attack(
+        "S9",
+        f"memory held as {kind}",
+        "S9-files",
+        args=(kind, amount),
+        options=("--memory", "64M" if kind.startswith("memfd") else "12M"),
+        judge=memory_ended,
+        without="rlimits,watch",
     )
 for kind, amount, fence in (
     ("shared-late", "120", "watch"),
@@ -2790,12 +2805,25 @@ def x30_serve(box):
 # ---- What a box without namespaces has to withstand --------------------------------------------
 
 
-def owned_by_box(box, *paths):
-    """Let them belong to whom the box is on the host: only then is something to be kept."""
+def owned_by_box(box, *paths, known=LANDLOCK):
+    """Let them belong to whom the box is on the host: only then is something to be kept. Without namespaces a box of
+    root's is the owner of what is shown to nobody else."""
+    if known:
+        paths[0].parent.chmod(0o700)
+        paths = (*paths, paths[0].parent)
     for path in paths:
         harness.Scratch.own(path, box.user)
         if harness.ROOT and not box.user:
             os.chown(path, harness.BOX_ID, harness.BOX_ID)
+
+
+def as_known(box):
+    """Options by which the box's id on the host is known."""
+    if not LANDLOCK:
+        return ()
+    shown = box.file("known/file", GRANTED)
+    owned_by_box(box, shown)
+    return ("--read", shown.parent)
 
 
 @attempt("E74", "mode, owner and times of a readable file", without="root,readonly", caged_without="syscalls")
@@ -2823,7 +2851,7 @@ def e75(box):
 def e75_beside(box):
     shown, empty, work = box.file("r/file", GRANTED), box.dir / "r" / "empty", box.directory("w")
     empty.touch()
-    owned_by_box(box, shown, empty)
+    owned_by_box(box, shown, empty, known=False)  # the box is who has the workspace
     result = box.run("E75-contents", shown, empty, options=("--read", shown.parent, "--workspace", work))
     return by_payload(box, result) or (None if empty.exists() else "a file is gone")
 
@@ -2850,7 +2878,7 @@ def x40(box):
     outsider = subprocess.Popen(command)
     try:
         if LANDLOCK or not box.without:
-            return by_payload(box, box.run("X40-outsider", str(outsider.pid)))
+            return by_payload(box, box.run("X40-outsider", str(outsider.pid), options=as_known(box)))
     finally:
         harness.end(outsider)
 
@@ -2865,7 +2893,7 @@ def x40_beside(box):
     """The same in one command, which a control runs in namespaces of its own."""
     ids = harness.USER_ID if box.user and harness.ROOT else os.getuid() if box.user else harness.BOX_ID
     drop = f"setpriv --reuid={ids} --regid={ids} --clear-groups" if harness.ROOT else ""
-    command = box.command(("X40-outsider", "PID"), ("--timeout", "10"))
+    command = box.command(("X40-outsider", "PID"), ("--timeout", "10", *as_known(box)))
     wrapped = command[: command.index("--") + 1] if command[0] == "unshare" else []
     inner = " ".join(f'"$outsider"' if part == "PID" else f"'{part}'" for part in command[len(wrapped) :])
     script = f"{drop} sleep 20 & outsider=$!; {inner}; code=$?; kill $outsider; exit $code"
@@ -2965,7 +2993,7 @@ def s12(box):
     shown = box.file("r/file", GRANTED)
     shown.parent.chmod(0o700)  # then the box is its owner, whoever runs it
     if LANDLOCK:
-        owned_by_box(box, shown.parent, shown)
+        owned_by_box(box, shown)
     return by_payload(box, box.run("S12-lease", shown, shown.parent, options=("--read", shown.parent)))
 
 
@@ -2975,7 +3003,7 @@ def s12_wait(box):
     shown = box.file("r/file", GRANTED)
     shown.parent.chmod(0o700)
     if LANDLOCK:
-        owned_by_box(box, shown.parent, shown)
+        owned_by_box(box, shown)
     script = "import fcntl, os, signal, sys, time; signal.signal(signal.SIGIO, signal.SIG_IGN)\n"
     script += "fd = os.open(sys.argv[1], os.O_RDONLY)\ntry: fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)\nexcept OSError: pass\n"
     script += "print('READY', flush=True); time.sleep(2)"
