@@ -91,9 +91,9 @@ static enum plan_keeping look_up(const struct plan *plan, const char *top, int d
                 text_copy(name, MIN(sizeof(name), (size_t)(end - slash)), slash + 1);
                 node = plan_node_of(&st);
                 below = plan_keeps_node(plan, &node, name);
-                found = MAX(found, depth == 0 || below >= PLAN_KEPT ? below : PLAN_FREE);
+                found = plan_greater(found, depth == 0 || below >= PLAN_KEPT ? below : PLAN_FREE);
                 below = plan_keeps_node(plan, &node, NULL);
-                found = MAX(found, below >= PLAN_KEPT ? below : PLAN_FREE);
+                found = plan_greater(found, below >= PLAN_KEPT ? below : PLAN_FREE);
                 end = slash;
                 if (go_up(&ladder) < 0) {
                         found = PLAN_HIDDEN;
@@ -155,7 +155,7 @@ enum plan_keeping guard_keeping(const struct child *child, int directory, const 
         enum plan_keeping found = plan_keeps(plan, text);
 
         if (tree && found < PLAN_HIDDEN)
-                found = MAX(found, look_up(plan, tree->target, directory, text));
+                found = plan_greater(found, look_up(plan, tree->target, directory, text));
         else if (found < PLAN_HIDDEN && is_directory_misplaced(child, directory, text))
                 found = PLAN_HIDDEN;
         return fenced(found);
@@ -191,8 +191,8 @@ enum plan_keeping guard_keeping_of(const struct child *child, const char *text,
         struct statx now;
         _cleanup_fd_ int directory = -1;
 
-        found = MAX(found, st->stx_nlink == 0 ? keeping_of_deleted(child, text)
-                                              : fenced(plan_keeps(child->plan, text)));
+        found = plan_greater(found, st->stx_nlink == 0 ? keeping_of_deleted(child, text)
+                                                       : fenced(plan_keeps(child->plan, text)));
         if (st->stx_nlink > 0 && guard_is_misplaced(child, text, st))
                 return fenced(PLAN_HIDDEN);
         if (text[0] != '/' || !guard_needs_way(child, text) || st->stx_nlink == 0)
@@ -201,7 +201,7 @@ enum plan_keeping guard_keeping_of(const struct child *child, const char *text,
         directory = open(*parent ? parent : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (directory < 0 || guard_look(directory, slash + 1, &now) < 0 || !is_same(&now, st))
                 return fenced(PLAN_HIDDEN);
-        return MAX(found, guard_keeping(child, directory, text));
+        return plan_greater(found, guard_keeping(child, directory, text));
 }
 
 static bool is_read_only(int fd)
@@ -269,7 +269,7 @@ int guard_check_old(struct child *child, const struct guard_path *path, bool dir
         if (r < 0)
                 return found == PLAN_FREE ? 0 : r;
         if (S_ISDIR(st.stx_mode))
-                found = MAX(found, guard_keeping_node(child, &st));
+                found = plan_greater(found, guard_keeping_node(child, &st));
         if (found == PLAN_HIDDEN)
                 return guard_refuse_hidden(child, path->text);
         if (found != PLAN_FREE)

@@ -241,7 +241,8 @@ static int try_at_once(struct child *child, const struct seccomp_notif *call,
                 return -EAGAIN;
         if (r == 0)
                 r = check(child, opening, held, text, &st,
-                          MAX(guard_keeping(child, -1, text), guard_keeping_node(child, &st)));
+                          plan_greater(guard_keeping(child, -1, text),
+                                       guard_keeping_node(child, &st)));
         return r < 0 ? r : open_file(child, call, opening, held, text, &st);
 }
 
@@ -295,8 +296,8 @@ static int try_name(struct child *child, const struct seccomp_notif *call,
         if (!S_ISDIR(st.stx_mode) && (path->slash || (opening->flags & O_DIRECTORY)))
                 return -ENOTDIR;
         r = check(child, opening, held, path->text, &st,
-                  MAX(guard_keeping(child, path->parent, path->text),
-                      guard_keeping_node(child, &st)));
+                  plan_greater(guard_keeping(child, path->parent, path->text),
+                               guard_keeping_node(child, &st)));
         return r < 0 ? r : open_file(child, call, opening, held, path->text, &st);
 }
 

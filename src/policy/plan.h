@@ -75,14 +75,19 @@ struct plan_guard {
         const char *name; /* the protected name; "" where another rule is the reason */
         bool hides;       /* nor may it be read */
         bool absent;      /* there was not even the first part of its name */
+        /* What is asked for each file that is made, found out once (plan_set_guard): */
+        size_t place;  /* how much of `path` is the place, before the name */
+        bool anywhere; /* it is a name that is made nowhere */
+        bool again;    /* the place is that of the guard before this one */
 };
-
-bool plan_guards_anywhere(const struct plan_guard *guard);
 
 /* Is a path one that a guard is for, above it or below it? */
 bool plan_is_guarded(const struct plan_guard *guard, const char *path);
 /* The same by text, of a name in a place (plan_names.c). */
 bool plan_means(const char *guarded, const char *name, const char *path);
+/* May a name be a spelling or a draft of a protected one? False where it cannot, which is told by
+ * their first letters: most are far from all others. */
+bool plan_may_mean(const char *name, const char *path);
 /* Is it a name under which editors and git write what they then rename to `kept`, in the same
  * directory? Whoever has that open has the kept file afterwards. */
 bool plan_is_draft(const char *kept, const char *path);
@@ -277,6 +282,11 @@ int plan_note_absent(struct plan *plan, const char *directory, const char *name)
 enum plan_keeping plan_keeps(const struct plan *plan, const char *path);
 enum plan_keeping plan_keeps_node(const struct plan *plan, const struct plan_node *node,
                                   const char *name);
+/* The greater of two. */
+static inline enum plan_keeping plan_greater(enum plan_keeping a, enum plan_keeping b)
+{
+        return MAX(a, b);
+}
 /* Is it a name that is made nowhere in this tree? */
 bool plan_forbids_name(const struct plan *plan, const char *path);
 struct statx;
@@ -285,6 +295,8 @@ struct plan_node plan_node_of(const struct statx *st);
 int plan_keep(struct plan *plan);
 /* Keep a place of the box, or a name in it, as it is. */
 int plan_add_guard(struct plan *plan, const char *place, const char *name);
+/* Fill in one of a plan's guards, those before which are there: takes the path. */
+void plan_set_guard(struct plan *plan, size_t index, char *path, const char *name);
 /* The host's paths in the tree of a step that lead to what is at a path: bind mounts give one place
  * many. NULL: out of memory (plan_hold.c). */
 char **plan_shown(struct plan *plan, size_t index, const char *path);

@@ -25,14 +25,28 @@
 
 /* ---- By text ---- */
 
-bool plan_guards_anywhere(const struct plan_guard *guard)
-{
-        return policy_anywhere(guard->name) != NULL;
-}
-
 bool plan_is_guarded(const struct plan_guard *guard, const char *path)
 {
         return plan_means(guard->path, guard->name, path);
+}
+
+/* Where a path is, as seen from the place of a guard. */
+struct seen {
+        const char *rest; /* below it: what follows */
+        bool above;       /* or it is the place, or above it */
+};
+
+static struct seen seen_from(const struct plan_guard *guard, const char *path, size_t n)
+{
+        struct seen seen = { 0 };
+
+        if (strncasecmp(guard->path, path, MIN(guard->place, n)) != 0)
+                return seen;
+        if (n <= guard->place)
+                seen.above = strchr("/", guard->path[n]) != NULL;
+        else if (path[guard->place] == '/')
+                seen.rest = path + guard->place + 1;
+        return seen;
 }
 
 /* What one guard says of a path, where the step that shows the path is known: a deeper rule wins.
@@ -43,9 +57,9 @@ static enum plan_keeping keeps(const struct plan_guard *guard, const struct plan
         size_t length, n = strlen(path);
         bool deeper;
 
-        if (!plan_guards_anywhere(guard) && plan_is_draft(guard->path, path))
+        if (plan_is_draft(guard->path, path))
                 return guard->hides ? PLAN_HIDDEN : PLAN_KEPT;
-        if (plan_guards_anywhere(guard) || !plan_is_guarded(guard, path))
+        if (!plan_is_guarded(guard, path))
                 return PLAN_FREE;
         length = strlen(guard->path);
         deeper = step && strlen(step->target) > length && step->kind != PLAN_HIDE;
@@ -60,17 +74,28 @@ enum plan_keeping plan_keeps(const struct plan *plan, const char *path)
 {
         const struct plan_step *step = plan_step_for(plan, path);
         enum plan_keeping found = PLAN_FREE;
+        struct seen seen = { 0 };
+        size_t n = strlen(path);
 
-        for (size_t i = 0; i < plan->n_guards; i++)
-                found = MAX(found, keeps(&plan->guards[i], step, path));
+        for (size_t i = 0; i < plan->n_guards; i++) {
+                const struct plan_guard *guard = &plan->guards[i];
+
+                if (!guard->again)
+                        seen = seen_from(guard, path, n);
+                if (guard->anywhere)
+                        continue;
+                if (!*guard->name || (seen.rest && plan_may_mean(guard->name, seen.rest)))
+                        found = plan_greater(found, keeps(guard, step, path));
+                else if (seen.above)
+                        found = plan_greater(found, PLAN_ABOVE);
+        }
         return found;
 }
 
 bool plan_forbids_name(const struct plan *plan, const char *path)
 {
         for (size_t i = 0; i < plan->n_guards; i++)
-                if (plan_guards_anywhere(&plan->guards[i]) &&
-                    plan_is_guarded(&plan->guards[i], path))
+                if (plan->guards[i].anywhere && plan_is_guarded(&plan->guards[i], path))
                         return true;
         return false;
 }
@@ -95,8 +120,9 @@ static bool is_same(const struct plan_node *a, const struct plan_node *b)
 
 static bool means(const struct plan_mark *mark, const char *name)
 {
-        return strcasecmp(mark->name, name) == 0 ||
-               (mark->keeping >= PLAN_KEPT && plan_is_draft(mark->name, name));
+        return plan_may_mean(mark->name, name) &&
+               (strcasecmp(mark->name, name) == 0 ||
+                (mark->keeping >= PLAN_KEPT && plan_is_draft(mark->name, name)));
 }
 
 enum plan_keeping plan_keeps_node(const struct plan *plan, const struct plan_node *node,
@@ -271,7 +297,7 @@ static int mark_guard(struct plan *plan, size_t index, unsigned *left)
         const struct plan_step *tree = tree_around(plan, guard->path);
         struct statx st;
 
-        if (plan_guards_anywhere(guard))
+        if (guard->anywhere)
                 return 0;
         if (guard->absent && is_in_top(guard, tree))
                 return mark_absent(plan, tree, guard->name);
@@ -287,17 +313,28 @@ static int mark_guard(struct plan *plan, size_t index, unsigned *left)
 
 /* ---- All guards of a plan ---- */
 
+void plan_set_guard(struct plan *plan, size_t index, char *path, const char *name)
+{
+        struct plan_guard *guard = &plan->guards[index];
+
+        *guard = (struct plan_guard){ .path = path, .name = name };
+        guard->place = strlen(path) - strlen(name) - (*name ? 1 : 0);
+        guard->anywhere = policy_anywhere(name) != NULL;
+        guard->again = index > 0 && guard[-1].place == guard->place &&
+                       memcmp(guard[-1].path, path, guard->place) == 0;
+}
+
 int plan_add_guard(struct plan *plan, const char *place, const char *name)
 {
         struct plan_guard *guards = reallocarray(plan->guards, plan->n_guards + 1, sizeof(*guards));
+        char *path;
 
         if (!guards)
                 return -ENOMEM;
         plan->guards = guards;
-        guards[plan->n_guards] = (struct plan_guard){ .name = name };
-        if (asprintf(&guards[plan->n_guards].path, "%s%s%s", place, *name ? "/" : "", name) < 0)
+        if (asprintf(&path, "%s%s%s", place, *name ? "/" : "", name) < 0)
                 return -ENOMEM;
-        plan->n_guards++;
+        plan_set_guard(plan, plan->n_guards++, path, name);
         return 0;
 }
 

@@ -160,13 +160,22 @@ bool plan_is_draft(const char *kept, const char *path)
 
 /* ---- Guards ---- */
 
-/* Most names differ from most others at once, and this is asked for each file that is made. */
-static bool begins_otherwise(const char *name, const char *path)
+static bool is_alike(char a, char b)
 {
-        unsigned char first = (unsigned char)*path;
+        return tolower((unsigned char)a) == tolower((unsigned char)b);
+}
 
-        return first < 0x80 && tolower(first) != tolower((unsigned char)*name) &&
-               tolower(first) != 'g';
+/* Beside the letters themselves: what is left out of comparisons is never ASCII, a shortened name
+ * begins with a g, and a draft of NAME with NAME, ".NAME", "#NAME" or ".#NAME". */
+bool plan_may_mean(const char *name, const char *path)
+{
+        if ((unsigned char)path[0] >= 0x80 || is_alike(path[0], 'g'))
+                return true;
+        if ((path[0] == '.' || path[0] == '#') && (path[1] == '#' || is_alike(path[1], name[0])))
+                return true;
+        return is_alike(path[0], name[0]) &&
+               (!name[0] || strchr("/", name[1]) || (unsigned char)path[1] >= 0x80 ||
+                is_alike(path[1], name[1]));
 }
 
 bool plan_means(const char *guarded, const char *name, const char *path)
@@ -176,8 +185,7 @@ bool plan_means(const char *guarded, const char *name, const char *path)
 
         if (n <= place) /* the place itself, or one above it */
                 return !anywhere && strncasecmp(guarded, path, n) == 0 && strchr("/", guarded[n]);
-        if (path[place] != '/' ||
-            (!anywhere && *name && begins_otherwise(name, path + place + 1)) ||
+        if (path[place] != '/' || (!anywhere && *name && !plan_may_mean(name, path + place + 1)) ||
             strncasecmp(guarded, path, place) != 0)
                 return false;
         if (!anywhere)

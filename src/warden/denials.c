@@ -394,7 +394,7 @@ static const char *protected_name(const struct plan *plan, const char *path)
 
                 if (!*guard->name || !plan_is_guarded(guard, path))
                         continue; /* no name, but another rule */
-                if (!plan_guards_anywhere(guard))
+                if (!policy_anywhere(guard->name))
                         return n < length && n > lead ? path + lead : guard->name;
                 anywhere = guard->name;
         }

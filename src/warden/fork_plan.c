@@ -92,8 +92,12 @@ static int unpack_guards(struct unpack *unpack, struct plan *plan)
         if (!plan->guards)
                 return -ENOMEM;
         for (; plan->n_guards < n; plan->n_guards++) {
-                plan->guards[plan->n_guards].path = (char *)unpack_text(unpack);
-                plan->guards[plan->n_guards].name = unpack_text(unpack);
+                char *path = (char *)unpack_text(unpack);
+                const char *name = unpack_text(unpack);
+
+                if (!path || !name)
+                        return -EPROTO;
+                plan_set_guard(plan, plan->n_guards, path, name);
                 plan->guards[plan->n_guards].hides = unpack_number(unpack);
         }
         return 0;

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Which names mean a protected one, and which make a directory a repository. */
+#include <ctype.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -118,6 +121,55 @@ static void drafts_of_a_kept_file(void **state)
                 assert_false(plan_is_draft("/w/.envrc", others[i]));
 }
 
+/* All of them together, as a plan asks: what tells most names from most others at once must let no
+ * spelling and no draft by. */
+static void no_spelling_of_a_protected_name_is_free(void **state)
+{
+        static const char *const forms[] = {
+                "%s",   "%s/x", "%s.",   "%s::x",          "%s~",   "%s.lock", ".%s.swp",
+                "#%s#", ".#%s", "%s.7f", "\xe2\x80\x8c%s", ".%s.q1"
+        };
+        struct plan plan = { 0 };
+        char path[256];
+
+        (void)state;
+        for (size_t i = 0; policy_protect_default[i]; i++)
+                assert_int_equal(plan_add_guard(&plan, "/w", policy_protect_default[i]), 0);
+        assert_int_equal(plan_add_guard(&plan, "/v/kept", ""), 0);
+        for (size_t i = 0; policy_protect_default[i]; i++) {
+                const char *name = policy_protect_default[i];
+
+                if (policy_anywhere(name))
+                        continue;
+                for (size_t j = 0; j < ARRAY_SIZE(forms) * 2; j++) {
+                        int n = snprintf(path, sizeof(path), "/w/");
+
+                        if (strchr(name, '/') && strchr(".#", forms[j / 2][0]))
+                                continue; /* a draft lies beside what it is of */
+                        snprintf(path + n, sizeof(path) - (size_t)n, forms[j / 2], name);
+                        for (char *at = path; j % 2 && *at; at++)
+                                *at = (char)toupper((unsigned char)*at);
+                        if (plan_keeps(&plan, path) < PLAN_KEPT)
+                                fail_msg("%s is free", path);
+                }
+                snprintf(path, sizeof(path), "/w/x%s", name);
+                assert_int_equal(plan_keeps(&plan, path), PLAN_FREE);
+        }
+        assert_int_equal(plan_keeps(&plan, "/w/git~1/config"), PLAN_KEPT);
+        assert_int_equal(plan_keeps(&plan, "/w/.g\xe2\x80\x8cit/config"), PLAN_KEPT);
+        assert_int_equal(plan_keeps(&plan, "/w/.config/.git.swp"), PLAN_KEPT);
+        assert_int_equal(plan_keeps(&plan, "/w/.GIT"), PLAN_ABOVE);
+        assert_int_equal(plan_keeps(&plan, "/w"), PLAN_ABOVE);
+        assert_int_equal(plan_keeps(&plan, "/v"), PLAN_ABOVE);
+        assert_int_equal(plan_keeps(&plan, "/v/kept/x"), PLAN_KEPT);
+        assert_int_equal(plan_keeps(&plan, "/v/kept~"), PLAN_KEPT);
+        assert_int_equal(plan_keeps(&plan, "/x"), PLAN_FREE);
+        assert_int_equal(plan_keeps(&plan, "/wx/.envrc"), PLAN_FREE);
+        for (size_t i = 0; i < plan.n_guards; i++)
+                free(plan.guards[i].path);
+        free(plan.guards);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -125,6 +177,7 @@ int main(void)
                 cmocka_unit_test(other_spellings_at_any_depth),
                 cmocka_unit_test(repositories),
                 cmocka_unit_test(drafts_of_a_kept_file),
+                cmocka_unit_test(no_spelling_of_a_protected_name_is_free),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
