@@ -91,7 +91,7 @@ static void serve_make(struct child *child, const struct seccomp_notif *call, in
 
         if (!guard_is_alive(child, call))
                 return;
-        umask((mode_t)guard_status(child, call, "Umask:", 8));
+        guard_take_umask(child, call);
         if (r == 0 && !S_ISDIR(mode) && (mode & PRIVILEGED_BITS))
                 r = -EPERM;
         if (r == 0)
@@ -128,15 +128,12 @@ static void serve_symlink(struct child *child, const struct seccomp_notif *call,
 int guard_follow(struct child *child, const struct seccomp_notif *call, struct guard_path *path)
 {
         char target[PATH_MAX];
-        int parent = path->parent, r;
-        ssize_t n = readlinkat(parent, path->name, target, sizeof(target) - 1);
+        ssize_t n = readlinkat(path->parent, path->name, target, sizeof(target) - 1);
 
         if (n <= 0)
                 return -errno;
         target[n] = '\0';
-        r = guard_resolve_from(child, call, parent, target, path);
-        base_close(parent);
-        return r;
+        return guard_resolve_from(child, call, TAKE_FD(path->parent), target, path);
 }
 
 bool guard_is_link(const struct guard_path *path)
@@ -200,17 +197,6 @@ static bool brings_names(const struct child *child, const struct guard_path *fro
                (child->plan->caged && tree_of(child, from->text) != tree_of(child, to->text));
 }
 
-/* Where a name is taken the kernel says so; where it may not be made, we do. */
-static int check_target(struct child *child, const struct guard_path *to)
-{
-        int r = guard_check_old(child, to, true);
-
-        if (r < 0 && r != -ENOENT)
-                return r;
-        r = guard_check_new(child, to);
-        return r == -EEXIST ? guard_refuse(child, to->parent, to->text) : r;
-}
-
 static void serve_move(struct child *child, const struct seccomp_notif *call, enum move move,
                        const int dirfds[2], const uint64_t addresses[2], unsigned flags)
 {
@@ -225,11 +211,11 @@ static void serve_move(struct child *child, const struct seccomp_notif *call, en
         if (!guard_is_alive(child, call))
                 return;
         if (r == 0)
-                r = check_target(child, &to);
+                r = guard_check_target(child, &to);
         if (r == 0 && move == MOVE_RENAME)
                 r = guard_check_old(child, &from, true);
         if (r == 0 && move == MOVE_RENAME && (flags & RENAME_EXCHANGE))
-                r = check_target(child, &from);
+                r = guard_check_target(child, &from);
         if (r == 0 && move == MOVE_RENAME && plan_forbids_name(child->plan, from.text) &&
             box_fence(FENCE_PROTECT) && guard_look(from.parent, from.name, &st) == 0)
                 r = guard_refuse(child, from.parent, from.text);
@@ -343,6 +329,11 @@ bool guard_serve(struct child *child, const struct seccomp_notif *call)
 
         if (call->data.arch != AUDIT_ARCH_X86_64)
                 return false;
+        if (call->data.nr == SYS_umask && (plan->guarded || plan->caged)) {
+                guard_umask_set();
+                guard_continue(child, call);
+                return true;
+        }
         if (plan->lends && makes_network_socket(call)) {
                 note_network_used(child);
                 guard_continue(child, call);

@@ -43,20 +43,25 @@ int guard_read_text(const struct seccomp_notif *call, uint64_t address, char *ro
 /* Resolve the directory of a path that lies in the memory of the calling process. */
 int guard_resolve(struct child *child, const struct seccomp_notif *call, int dirfd,
                   uint64_t address, struct guard_path *ret);
-/* The same for a path that is known, seen from a directory that is open. */
-int guard_resolve_from(struct child *child, const struct seccomp_notif *call, int base,
+/* The same for a path that is known, seen from a directory that is open, which it takes. */
+int guard_resolve_from(struct child *child, const struct seccomp_notif *call, int start,
                        const char *path, struct guard_path *ret);
 void guard_path_close(struct guard_path *path);
 /* May this place be looked at for the program? Init's own corner of /proc is nobody's. */
 bool guard_lets_see(const struct child *child, const char *text);
 
-/* What a descriptor of the caller's stands for, or its current directory, to look at and to start
- * a relative path from. */
+/* What a descriptor of the caller's stands for, or its current directory, to look at. */
 int guard_base(struct child *child, const struct seccomp_notif *call, int dirfd);
+/* The same as what a relative path starts from. */
+int guard_start(struct child *child, const struct seccomp_notif *call, int dirfd);
 
 /* A number from /proc/TID/status, 0 where there is none; umasks are octal. */
 uint64_t guard_status(struct child *child, const struct seccomp_notif *call, const char *label,
                       unsigned base);
+
+/* Make files as the caller would; and somebody sets an umask. */
+void guard_take_umask(struct child *child, const struct seccomp_notif *call);
+void guard_umask_set(void);
 
 /* The same of one of its descriptors, from /proc/TID/fdinfo. */
 uint64_t guard_fdinfo(struct child *child, const struct seccomp_notif *call, int number,
@@ -112,6 +117,8 @@ bool guard_is_writable(const struct child *child, int fd, const char *text);
  * answer. */
 int guard_check_new(struct child *child, const struct guard_path *path);
 int guard_check_old(struct child *child, const struct guard_path *path, bool directory);
+/* Both: what is there has to give way. */
+int guard_check_target(struct child *child, const struct guard_path *path);
 int guard_refuse(struct child *child, int fd, const char *text);
 int guard_refuse_hidden(struct child *child, const char *text);
 

@@ -19,6 +19,7 @@
 #include "box/init.h"
 
 #define PRIVILEGED_BITS (S_ISUID | S_ISGID)
+#define LINKS_MAX 40
 
 enum change { CHANGE_MODE, CHANGE_OWNER, CHANGE_TIMES, CHANGE_SIZE, CHANGE_ATTRIBUTE };
 
@@ -110,31 +111,43 @@ static int check_size(const struct seccomp_notif *call, off_t size)
         return size >= 0 && (rlim_t)size > limit.rlim_cur ? -EFBIG : 0;
 }
 
-/* Does the plan let it be changed? */
-static int check(struct child *child, int fd, const char *text)
-{
+/* What is to be changed. */
+struct target {
+        int fd;     /* allows nothing */
+        int parent; /* of the directory that it was found in; -1: it was open */
+        char text[PATH_MAX];
         struct statx st;
-        int r = guard_look(fd, "", &st);
+};
 
-        if (r < 0)
-                return r;
+static void target_close(struct target *target)
+{
+        target->fd = base_close(target->fd);
+        target->parent = base_close(target->parent);
+}
+
+/* Does the plan let it be changed? */
+static int check(struct child *child, const struct target *target)
+{
+        const char *text = target->text;
+        enum plan_keeping found;
+
         if (child->plan->caged && !guard_may_change(child, text)) {
                 notify_trace(child->page, BOX_TRACE_WRITE, text, EROFS);
                 return -EROFS;
         }
-        if (guard_keeping_of(child, text, &st) >= PLAN_KEPT)
-                return guard_refuse(child, fd, text);
-        return guard_is_writable(child, fd, text) ? 0 : -EROFS;
+        found = target->parent < 0 ? guard_keeping_of(child, text, &target->st)
+                                   : plan_greater(guard_keeping(child, target->parent, text),
+                                                  guard_keeping_node(child, &target->st));
+        if (found >= PLAN_KEPT)
+                return guard_refuse(child, target->fd, text);
+        return guard_is_writable(child, target->fd, text) ? 0 : -EROFS;
 }
 
-static int change(struct child *child, const struct seccomp_notif *call, int fd,
-                  const struct request *request)
+static int change(struct child *child, const struct seccomp_notif *call,
+                  const struct target *target, const struct request *request)
 {
-        char text[PATH_MAX];
-        int r = guard_text_of(fd, text, sizeof(text));
+        int r = check(child, target);
 
-        if (r == 0)
-                r = check(child, fd, text);
         if (r == 0 && request->change == CHANGE_SIZE)
                 r = check_size(call, request->size);
         if (r == 0 && request->change == CHANGE_MODE && (request->mode & PRIVILEGED_BITS) &&
@@ -142,45 +155,79 @@ static int change(struct child *child, const struct seccomp_notif *call, int fd,
                 r = -EPERM;
         if (r == 0 && !guard_is_alive(child, call))
                 r = -ESRCH;
-        return r < 0 ? r : apply(fd, request);
+        return r < 0 ? r : apply(target->fd, request);
+}
+
+/* One of the caller's descriptors; or its current directory, which a call with a path may mean. */
+static int take_open(struct child *child, const struct seccomp_notif *call, int number,
+                     struct target *ret)
+{
+        int r;
+
+        ret->parent = -1;
+        ret->fd = guard_base(child, call, number);
+        if (ret->fd < 0)
+                return ret->fd;
+        r = guard_look(ret->fd, "", &ret->st);
+        return r < 0 ? r : guard_text_of(ret->fd, ret->text, sizeof(ret->text));
+}
+
+static bool is_dots(const char *name)
+{
+        return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
 /* What a path leads to, looked up once; with the last link or without. */
-static int open_path(struct child *child, const struct seccomp_notif *call, int dirfd,
-                     uint64_t address, bool follow)
+static int take_path(struct child *child, const struct seccomp_notif *call, int dirfd,
+                     uint64_t address, bool follow, struct target *ret)
 {
         _cleanup_(guard_path_close) struct guard_path path;
-        int r = guard_resolve(child, call, dirfd, address, &path), fd;
+        int r = guard_resolve(child, call, dirfd, address, &path);
 
-        for (int links = 0; r == 0 && follow && guard_is_link(&path); links++)
-                r = links == 40 ? -ELOOP : guard_follow(child, call, &path);
+        ret->fd = ret->parent = -1;
+        for (int links = 0; r == 0; links++) {
+                ret->fd = openat(path.parent, path.name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+                r = ret->fd < 0 ? -errno : guard_look(ret->fd, "", &ret->st);
+                if (r < 0 || !follow || !S_ISLNK(ret->st.stx_mode))
+                        break;
+                ret->fd = base_close(ret->fd);
+                r = links == LINKS_MAX ? -ELOOP : guard_follow(child, call, &path);
+        }
         if (r < 0)
                 return r;
-        fd = openat(path.parent, path.name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-        return fd < 0 ? -errno : fd;
+        if (is_dots(path.name))
+                return guard_text_of(ret->fd, ret->text, sizeof(ret->text));
+        ret->parent = TAKE_FD(path.parent);
+        text_copy(ret->text, sizeof(ret->text), path.text);
+        return 0;
 }
 
 static void serve_path(struct child *child, const struct seccomp_notif *call, int dirfd,
                        uint64_t address, int flags, const struct request *request)
 {
+        _cleanup_(target_close) struct target target;
         char first = '\0';
-        _cleanup_fd_ int fd = -1;
+        int r;
 
         /* An empty path, where that is allowed, stands for the descriptor itself. */
         if ((flags & AT_EMPTY_PATH) &&
             (!address || (guard_read(call, address, &first, 1) == 0 && !first)))
-                fd = guard_base(child, call, dirfd);
+                r = take_open(child, call, dirfd, &target);
         else
-                fd = open_path(child, call, dirfd, address, !(flags & AT_SYMLINK_NOFOLLOW));
-        guard_answer(child, call, fd < 0 ? fd : change(child, call, fd, request));
+                r = take_path(child, call, dirfd, address, !(flags & AT_SYMLINK_NOFOLLOW), &target);
+        guard_answer(child, call, r < 0 ? r : change(child, call, &target, request));
 }
 
 static void serve_descriptor(struct child *child, const struct seccomp_notif *call, int number,
                              const struct request *request)
 {
-        _cleanup_fd_ int fd = number < 0 ? -EBADF : guard_base(child, call, number);
+        _cleanup_(target_close) struct target target;
+        int r = -EBADF;
 
-        guard_answer(child, call, fd < 0 ? fd : change(child, call, fd, request));
+        target.fd = target.parent = -1;
+        if (number >= 0)
+                r = take_open(child, call, number, &target);
+        guard_answer(child, call, r < 0 ? r : change(child, call, &target, request));
 }
 
 /* ---- Times, in the forms in which they come ---- */

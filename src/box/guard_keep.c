@@ -241,10 +241,9 @@ bool guard_is_writable(const struct child *child, int fd, const char *text)
 
 /* Nothing is ever made at a protected name, not even what the kernel would refuse: it might have
  * gone away between a look and the call. */
-int guard_check_new(struct child *child, const struct guard_path *path)
+static int check_new(struct child *child, const struct guard_path *path, enum plan_keeping found)
 {
         struct statx st;
-        enum plan_keeping found = guard_keeping(child, path->parent, path->text);
         bool forbidden =
                 (plan_forbids_name(child->plan, path->text) || guard_means_head(child, path)) &&
                 box_fence(FENCE_PROTECT);
@@ -260,10 +259,10 @@ int guard_check_new(struct child *child, const struct guard_path *path)
 
 /* The same for what is moved away, removed, or has to give way. A directory above something that is
  * kept is known by itself as well. */
-int guard_check_old(struct child *child, const struct guard_path *path, bool directory)
+static int check_old(struct child *child, const struct guard_path *path, enum plan_keeping found,
+                     bool directory)
 {
         struct statx st = { 0 };
-        enum plan_keeping found = guard_keeping(child, path->parent, path->text);
         int r = found != PLAN_FREE || directory ? guard_look(path->parent, path->name, &st) : 0;
 
         if (r < 0)
@@ -275,4 +274,26 @@ int guard_check_old(struct child *child, const struct guard_path *path, bool dir
         if (found != PLAN_FREE)
                 return guard_refuse(child, path->parent, path->text);
         return guard_is_writable(child, path->parent, path->text) ? 0 : -EROFS;
+}
+
+int guard_check_new(struct child *child, const struct guard_path *path)
+{
+        return check_new(child, path, guard_keeping(child, path->parent, path->text));
+}
+
+int guard_check_old(struct child *child, const struct guard_path *path, bool directory)
+{
+        return check_old(child, path, guard_keeping(child, path->parent, path->text), directory);
+}
+
+/* Where a name is taken the kernel says so; where it may not be made, we do. */
+int guard_check_target(struct child *child, const struct guard_path *path)
+{
+        enum plan_keeping found = guard_keeping(child, path->parent, path->text);
+        int r = check_old(child, path, found, true);
+
+        if (r < 0 && r != -ENOENT)
+                return r;
+        r = check_new(child, path, found);
+        return r == -EEXIST ? guard_refuse(child, path->parent, path->text) : r;
 }

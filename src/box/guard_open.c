@@ -215,9 +215,9 @@ static int open_known(struct child *child, const struct seccomp_notif *call,
 }
 
 /* A path that leads to the system's own files or the box's, where nobody moves directories: most
- * do. -EAGAIN: the way there has to be looked at. */
+ * that begin at the root do. -EAGAIN: the way there has to be looked at. */
 static int try_at_once(struct child *child, const struct seccomp_notif *call,
-                       const struct opening *opening, int base, const char *path)
+                       const struct opening *opening, const char *path)
 {
         struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_MAGICLINKS };
         char text[PATH_MAX];
@@ -226,11 +226,11 @@ static int try_at_once(struct child *child, const struct seccomp_notif *call,
         int r;
 
         if (opening->create || child->plan->caged || strncmp(path, "/proc", 5) == 0 ||
-            strncmp(path, "/dev/", 5) == 0)
+            strncmp(path, "/dev/", 5) == 0 || path[0] != '/' || guard_needs_way(child, path))
                 return -EAGAIN;
         if (opening->flags & O_NOFOLLOW)
                 how.flags |= O_NOFOLLOW;
-        held = (int)syscall(SYS_openat2, base, path, &how, sizeof(how));
+        held = (int)syscall(SYS_openat2, -1, path, &how, sizeof(how));
         if (held < 0)
                 return errno == ELOOP || errno == EXDEV ? -EAGAIN : -errno;
         r = guard_text_of(held, text, sizeof(text));
@@ -248,8 +248,8 @@ static int try_at_once(struct child *child, const struct seccomp_notif *call,
 
 /* ---- A name in a directory ---- */
 
-static int make_file(struct child *child, const struct guard_path *path,
-                     const struct opening *opening)
+static int make_file(struct child *child, const struct seccomp_notif *call,
+                     const struct guard_path *path, const struct opening *opening)
 {
         int fd, r;
 
@@ -260,6 +260,9 @@ static int make_file(struct child *child, const struct guard_path *path,
         r = guard_check_new(child, path);
         if (r < 0)
                 return r == -EEXIST ? -EAGAIN : r;
+        guard_take_umask(child, call);
+        if (!guard_is_alive(child, call))
+                return DONE;
         fd = openat(path->parent, path->name,
                     opening->flags | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY,
                     opening->mode);
@@ -279,7 +282,7 @@ static int try_name(struct child *child, const struct seccomp_notif *call,
         if (held < 0 && errno != ENOENT)
                 return -errno;
         if (held < 0) {
-                r = make_file(child, path, opening);
+                r = make_file(child, call, path, opening);
                 return r < 2 ? r : hand_over(child, call, r - 2, opening->flags);
         }
         if (opening->create && (opening->flags & O_EXCL))
@@ -342,8 +345,8 @@ static int open_name(struct child *child, const struct seccomp_notif *call,
         _cleanup_(guard_path_close) struct guard_path path;
         int r = guard_resolve_from(child, call, base, said, &path);
 
-        if (opening->create || is_nameless(opening))
-                umask((mode_t)guard_status(child, call, "Umask:", 8));
+        if (is_nameless(opening))
+                guard_take_umask(child, call);
         if (r == 0 && path.slash && opening->create)
                 return -EISDIR;
         if (r == 0 && child->plan->caged && is_nameless(opening) &&
@@ -355,7 +358,8 @@ static int open_name(struct child *child, const struct seccomp_notif *call,
             (opening->mode & PRIVILEGED_BITS))
                 r = -EPERM;
         for (int i = 0; r == 0; i++) {
-                r = follow_links(child, call, opening, &path);
+                if (i > 0) /* most are none */
+                        r = follow_links(child, call, opening, &path);
                 if (r == 0 && !guard_is_alive(child, call))
                         return DONE;
                 if (r == 0)
@@ -378,15 +382,15 @@ void guard_open(struct child *child, const struct seccomp_notif *call, int dirfd
         int r = guard_read_text(call, address, path, sizeof(path));
 
         if (r == 0 && path[0] != '/') {
-                base = guard_base(child, call, dirfd);
+                base = guard_start(child, call, dirfd);
                 r = MIN(base, 0);
         }
         if (r == 0 && !*path)
                 r = -ENOENT;
         if (r == 0)
-                r = try_at_once(child, call, &opening, base, path);
+                r = try_at_once(child, call, &opening, path);
         if (r == -EAGAIN)
-                r = open_name(child, call, &opening, base, path);
+                r = open_name(child, call, &opening, TAKE_FD(base), path);
         if (r < 0)
                 guard_answer(child, call, r);
 }

@@ -11,6 +11,10 @@
 #include "box/guard.h"
 #include "box/init.h"
 
+#ifndef PIDFD_THREAD /* newer than the headers */
+#define PIDFD_THREAD O_EXCL
+#endif
+
 int guard_read(const struct seccomp_notif *call, uint64_t address, void *room, size_t size)
 {
         struct iovec to = { room, size }, from = { (void *)(uintptr_t)address, size };
@@ -90,6 +94,31 @@ uint64_t guard_status(struct child *child, const struct seccomp_notif *call, con
         return number_in(fd, label, base);
 }
 
+/* ---- The umask ---- */
+
+/* All that runs in a box has the umask that main began with, until somebody sets one: then each is
+ * asked for its own. Where nobody tells init of that, always. */
+static enum { UMASK_UNKNOWN, UMASK_COMMON, UMASK_OWN } umasks;
+
+void guard_umask_set(void)
+{
+        umasks = UMASK_OWN;
+}
+
+void guard_take_umask(struct child *child, const struct seccomp_notif *call)
+{
+        bool told = child->plan->guarded || child->plan->caged;
+        mode_t mask;
+
+        if (umasks == UMASK_COMMON)
+                return;
+        mask = (mode_t)guard_status(child, call, "Umask:", 8);
+        umask(mask);
+        /* 0 may also mean that it could not be read. */
+        if (umasks == UMASK_UNKNOWN && told && mask != 0 && guard_is_alive(child, call))
+                umasks = UMASK_COMMON;
+}
+
 pid_t guard_process_of(struct child *child, pid_t thread)
 {
         char path[32];
@@ -150,6 +179,39 @@ int guard_base(struct child *child, const struct seccomp_notif *call, int dirfd)
         if (fd < 0)
                 return dirfd == AT_FDCWD ? -errno : -EBADF;
         return fd;
+}
+
+/* A directory of the caller's as it has it open. Its pidfd is kept from call to call, as most come
+ * from whoever made the last; a pidfd stands for one thread, whoever gets its number later. What
+ * was open for writing would stay so for a while: this is for what paths start from. */
+static int take_directory(const struct seccomp_notif *call, int number)
+{
+        static struct {
+                __u32 thread;
+                int fd;
+        } caller = { 0, -1 };
+        int fd = -1;
+
+        for (int i = 0; i < 2 && fd < 0 && call->pid > 1; i++) {
+                if (caller.thread != call->pid || caller.fd < 0) {
+                        base_close(caller.fd);
+                        caller.thread = call->pid;
+                        caller.fd = (int)syscall(SYS_pidfd_open, call->pid, PIDFD_THREAD);
+                        if (caller.fd < 0) /* older kernels: where it is a process */
+                                caller.fd = (int)syscall(SYS_pidfd_open, call->pid, 0);
+                }
+                fd = caller.fd < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, caller.fd, number, 0);
+                if (fd < 0)
+                        caller.fd = base_close(caller.fd);
+        }
+        return fd;
+}
+
+int guard_start(struct child *child, const struct seccomp_notif *call, int dirfd)
+{
+        int fd = dirfd == AT_FDCWD ? -1 : take_directory(call, dirfd);
+
+        return fd < 0 ? guard_base(child, call, dirfd) : fd;
 }
 
 /* Shared memory, where the host's is not the box's: files of its own directory. Libc knows of no
@@ -248,13 +310,13 @@ bool guard_lets_see(const struct child *child, const char *text)
         return is_open_to_all(at);
 }
 
-int guard_resolve_from(struct child *child, const struct seccomp_notif *call, int base,
+int guard_resolve_from(struct child *child, const struct seccomp_notif *call, int start,
                        const char *path, struct guard_path *ret)
 {
+        _cleanup_fd_ int base = start;
         struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
                                 .resolve = RESOLVE_NO_MAGICLINKS };
-        char room[PATH_MAX] = "";
-        char *slash;
+        char room[PATH_MAX], *slash;
         size_t n;
         int r;
 
@@ -285,8 +347,8 @@ int guard_resolve_from(struct child *child, const struct seccomp_notif *call, in
                 text_copy(ret->given + strlen(ret->given), 2, "/");
         if (slash)
                 slash[slash == room ? 1 : 0] = '\0';
-        ret->parent = slash ? (int)syscall(SYS_openat2, base, room, &how, sizeof(how))
-                            : fcntl(base, F_DUPFD_CLOEXEC, 3);
+        ret->parent =
+                slash ? (int)syscall(SYS_openat2, base, room, &how, sizeof(how)) : TAKE_FD(base);
         if (ret->parent < 0)
                 return -errno;
         r = guard_text_of(ret->parent, ret->text, sizeof(ret->text));
@@ -310,9 +372,8 @@ int guard_resolve_from(struct child *child, const struct seccomp_notif *call, in
 int guard_resolve(struct child *child, const struct seccomp_notif *call, int dirfd,
                   uint64_t address, struct guard_path *ret)
 {
-        _cleanup_fd_ int base = -1;
-        char path[PATH_MAX] = "";
-        int r;
+        char path[PATH_MAX];
+        int base = -1, r;
 
         ret->parent = -1;
         ret->text[0] = '\0';
@@ -320,7 +381,7 @@ int guard_resolve(struct child *child, const struct seccomp_notif *call, int dir
         if (r < 0)
                 return r;
         if (path[0] != '/') {
-                base = guard_base(child, call, dirfd);
+                base = guard_start(child, call, dirfd);
                 if (base < 0)
                         return base;
         }

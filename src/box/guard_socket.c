@@ -176,7 +176,7 @@ static int request_resolve(struct child *child, const struct seccomp_notif *call
         _cleanup_fd_ int base = -1;
         int r = request_path(child, call, request, given, &base);
 
-        return r < 0 ? r : guard_resolve_from(child, call, base, given, ret);
+        return r < 0 ? r : guard_resolve_from(child, call, TAKE_FD(base), given, ret);
 }
 
 /* ---- Connecting ---- */
@@ -385,7 +385,7 @@ static int bind_path(struct child *child, const struct seccomp_notif *call,
         text_copy(to.sun_path, sizeof(to.sun_path), whole ? path.text : path.name);
         if (!whole && fchdir(path.parent) < 0)
                 return -errno;
-        umask((mode_t)guard_status(child, call, "Umask:", 8));
+        guard_take_umask(child, call);
         r = bind(request->fd, (struct sockaddr *)&to, sizeof(to)) < 0 ? -errno : 0;
         if (r == -EROFS && child->plan->explain)
                 notify_trace(child->page, BOX_TRACE_WRITE, path.text, EROFS);

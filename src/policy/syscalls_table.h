@@ -121,6 +121,7 @@ static const char *const syscalls_changing[] = {
         "chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "lchown", "fchown", "fchownat",
         "utime", "utimes", "futimesat", "utimensat", "truncate", "setxattr", "lsetxattr",
         "fsetxattr", "removexattr", "lremovexattr", "fremovexattr", "unlink", "unlinkat", "rmdir",
+        "umask", /* init makes files with it */
 };
 
 /* Calls that send a signal. */
