@@ -73,6 +73,8 @@ pid_t guard_process_of(struct child *child, pid_t thread);
 /* The path by which a descriptor of ours can be named, in a room of 40; and where it leads to. */
 void guard_own_link(int fd, char *room);
 int guard_text_of(int fd, char *room, size_t size);
+/* Open it once more. */
+int guard_open_own(int fd, int flags, mode_t mode);
 
 /* One of the caller's descriptors, as one of ours; -EPERM where the host lets nobody take any. */
 int guard_take_descriptor(struct child *child, const struct seccomp_notif *call, int number);

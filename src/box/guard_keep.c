@@ -81,7 +81,7 @@ static enum plan_keeping look_up(const struct plan *plan, const char *top, int d
         for (unsigned depth = 0; end > text + base && *top; depth++) {
                 const char *slash = memrchr(text, '/', (size_t)(end - text));
                 struct plan_node node;
-                enum plan_keeping below;
+                struct plan_kept kept;
                 struct statx st;
 
                 if (depth == DEPTH_MAX || !slash || guard_look(ladder.at, ladder.up, &st) < 0) {
@@ -90,10 +90,11 @@ static enum plan_keeping look_up(const struct plan *plan, const char *top, int d
                 }
                 text_copy(name, MIN(sizeof(name), (size_t)(end - slash)), slash + 1);
                 node = plan_node_of(&st);
-                below = plan_keeps_node(plan, &node, name);
-                found = plan_greater(found, depth == 0 || below >= PLAN_KEPT ? below : PLAN_FREE);
-                below = plan_keeps_node(plan, &node, NULL);
-                found = plan_greater(found, below >= PLAN_KEPT ? below : PLAN_FREE);
+                kept = plan_keeps_entry(plan, &node, name);
+                if (depth == 0 || kept.name >= PLAN_KEPT)
+                        found = plan_greater(found, kept.name);
+                if (kept.itself >= PLAN_KEPT)
+                        found = plan_greater(found, kept.itself);
                 end = slash;
                 if (go_up(&ladder) < 0) {
                         found = PLAN_HIDDEN;

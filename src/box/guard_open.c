@@ -101,11 +101,9 @@ static int open_terminal_of(struct child *child, const struct seccomp_notif *cal
  * them: without one libc ends who asks for a nameless file. */
 static int open_held(int held, int flags, mode_t mode)
 {
-        char link[40];
-        int fd;
+        int fd =
+                guard_open_own(held, (flags & ~(O_NOFOLLOW | O_EXCL)) | O_CLOEXEC | O_NOCTTY, mode);
 
-        guard_own_link(held, link);
-        fd = open(link, (flags & ~(O_NOFOLLOW | O_EXCL)) | O_CLOEXEC | O_NOCTTY, mode);
         return fd < 0 ? -errno : fd;
 }
 

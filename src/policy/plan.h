@@ -68,6 +68,27 @@ struct plan_rlimit {
         rlim_t value;
 };
 
+/* How a name begins: most names are told from most others by it at once. */
+struct plan_letters {
+        unsigned char first,
+                second; /* lower case; 0 where the first part of the name has no more */
+};
+struct plan_letters plan_letters_of(const char *name);
+
+/* Can what begins like this be a spelling or a draft of a name that begins like that? Beside the
+ * letters themselves: what is left out of comparisons is never ASCII, a shortened name begins with
+ * a g, and a draft of NAME with NAME, ".NAME", "#NAME" or ".#NAME" (plan_names.c). */
+static inline bool plan_may_mean(struct plan_letters name, struct plan_letters path)
+{
+        if (path.first >= 0x80 || path.first == 'g')
+                return true;
+        if ((path.first == '.' || path.first == '#') &&
+            (path.second == '#' || path.second == name.first))
+                return true;
+        return path.first == name.first &&
+               (name.second == 0 || path.second >= 0x80 || path.second == name.second);
+}
+
 /* A place in the box whose name must stay as it is, whether it exists or not; or, where the name
  * begins with POLICY_ANYWHERE, one that is made nowhere below a directory. */
 struct plan_guard {
@@ -76,18 +97,16 @@ struct plan_guard {
         bool hides;       /* nor may it be read */
         bool absent;      /* there was not even the first part of its name */
         /* What is asked for each file that is made, found out once (plan_set_guard): */
-        size_t place;  /* how much of `path` is the place, before the name */
-        bool anywhere; /* it is a name that is made nowhere */
-        bool again;    /* the place is that of the guard before this one */
+        size_t place;                /* how much of `path` is the place, before the name */
+        bool anywhere;               /* it is a name that is made nowhere */
+        bool again;                  /* the place is that of the guard before this one */
+        struct plan_letters letters; /* of the name */
 };
 
 /* Is a path one that a guard is for, above it or below it? */
 bool plan_is_guarded(const struct plan_guard *guard, const char *path);
 /* The same by text, of a name in a place (plan_names.c). */
 bool plan_means(const char *guarded, const char *name, const char *path);
-/* May a name be a spelling or a draft of a protected one? False where it cannot, which is told by
- * their first letters: most are far from all others. */
-bool plan_may_mean(const char *name, const char *path);
 /* Is it a name under which editors and git write what they then rename to `kept`, in the same
  * directory? Whoever has that open has the kept file afterwards. */
 bool plan_is_draft(const char *kept, const char *path);
@@ -116,7 +135,9 @@ struct plan_mark {
         struct plan_node node;
         char *name;
         enum plan_keeping keeping;
+        struct plan_letters letters; /* of the name */
 };
+struct plan_mark plan_mark_of(struct plan_node node, char *name, enum plan_keeping keeping);
 
 /* What was found on the host when the plan was made. A box that was prepared from it is out of date
  * when it is not so any more: a workspace was replaced. */
@@ -281,6 +302,12 @@ int plan_note_absent(struct plan *plan, const char *directory, const char *name)
  * or who something is itself, without a name. The greater of both holds. */
 enum plan_keeping plan_keeps(const struct plan *plan, const char *path);
 enum plan_keeping plan_keeps_node(const struct plan *plan, const struct plan_node *node,
+                                  const char *name);
+/* The same of a directory and of a name in it, at once. */
+struct plan_kept {
+        enum plan_keeping itself, name;
+};
+struct plan_kept plan_keeps_entry(const struct plan *plan, const struct plan_node *node,
                                   const char *name);
 /* The greater of two. */
 static inline enum plan_keeping plan_greater(enum plan_keeping a, enum plan_keeping b)

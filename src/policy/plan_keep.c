@@ -32,8 +32,9 @@ bool plan_is_guarded(const struct plan_guard *guard, const char *path)
 
 /* Where a path is, as seen from the place of a guard. */
 struct seen {
-        const char *rest; /* below it: what follows */
-        bool above;       /* or it is the place, or above it */
+        bool below;
+        bool above;                  /* or it is the place, or above it */
+        struct plan_letters letters; /* below it: of what follows */
 };
 
 static struct seen seen_from(const struct plan_guard *guard, const char *path, size_t n)
@@ -45,7 +46,8 @@ static struct seen seen_from(const struct plan_guard *guard, const char *path, s
         if (n <= guard->place)
                 seen.above = strchr("/", guard->path[n]) != NULL;
         else if (path[guard->place] == '/')
-                seen.rest = path + guard->place + 1;
+                seen = (struct seen){ .below = true,
+                                      .letters = plan_letters_of(path + guard->place + 1) };
         return seen;
 }
 
@@ -84,7 +86,8 @@ enum plan_keeping plan_keeps(const struct plan *plan, const char *path)
                         seen = seen_from(guard, path, n);
                 if (guard->anywhere)
                         continue;
-                if (!*guard->name || (seen.rest && plan_may_mean(guard->name, seen.rest)))
+                if (guard->letters.first == 0 ||
+                    (seen.below && plan_may_mean(guard->letters, seen.letters)))
                         found = plan_greater(found, keeps(guard, step, path));
                 else if (seen.above)
                         found = plan_greater(found, PLAN_ABOVE);
@@ -120,24 +123,44 @@ static bool is_same(const struct plan_node *a, const struct plan_node *b)
 
 static bool means(const struct plan_mark *mark, const char *name)
 {
-        return plan_may_mean(mark->name, name) &&
-               (strcasecmp(mark->name, name) == 0 ||
-                (mark->keeping >= PLAN_KEPT && plan_is_draft(mark->name, name)));
+        return strcasecmp(mark->name, name) == 0 ||
+               (mark->keeping >= PLAN_KEPT && plan_is_draft(mark->name, name));
+}
+
+struct plan_kept plan_keeps_entry(const struct plan *plan, const struct plan_node *node,
+                                  const char *name)
+{
+        struct plan_letters letters = plan_letters_of(name ? name : "");
+        struct plan_kept found = { PLAN_FREE, PLAN_FREE };
+
+        for (size_t i = 0; i < plan->n_marks; i++) {
+                const struct plan_mark *mark = &plan->marks[i];
+
+                if (!is_same(&mark->node, node))
+                        continue;
+                if (!mark->name)
+                        found.itself = plan_greater(found.itself, mark->keeping);
+                else if (name && mark->keeping > found.name &&
+                         plan_may_mean(mark->letters, letters) && means(mark, name))
+                        found.name = mark->keeping;
+        }
+        return found;
 }
 
 enum plan_keeping plan_keeps_node(const struct plan *plan, const struct plan_node *node,
                                   const char *name)
 {
-        enum plan_keeping found = PLAN_FREE;
+        struct plan_kept found = plan_keeps_entry(plan, node, name);
 
-        for (size_t i = 0; i < plan->n_marks; i++) {
-                const struct plan_mark *mark = &plan->marks[i];
+        return name ? found.name : found.itself;
+}
 
-                if (mark->keeping > found && is_same(&mark->node, node) &&
-                    (name ? mark->name && means(mark, name) : !mark->name))
-                        found = mark->keeping;
-        }
-        return found;
+struct plan_mark plan_mark_of(struct plan_node node, char *name, enum plan_keeping keeping)
+{
+        return (struct plan_mark){ .node = node,
+                                   .name = name,
+                                   .keeping = keeping,
+                                   .letters = plan_letters_of(name ? name : "") };
 }
 
 static int add_mark(struct plan *plan, struct plan_node node, const char *name,
@@ -151,7 +174,7 @@ static int add_mark(struct plan *plan, struct plan_node node, const char *name,
         if (!marks)
                 return -ENOMEM;
         plan->marks = marks;
-        marks[plan->n_marks] = (struct plan_mark){ node, name ? strdup(name) : NULL, keeping };
+        marks[plan->n_marks] = plan_mark_of(node, name ? strdup(name) : NULL, keeping);
         if (name && !marks[plan->n_marks].name)
                 return -ENOMEM;
         plan->n_marks++;
@@ -320,6 +343,7 @@ void plan_set_guard(struct plan *plan, size_t index, char *path, const char *nam
         *guard = (struct plan_guard){ .path = path, .name = name };
         guard->place = strlen(path) - strlen(name) - (*name ? 1 : 0);
         guard->anywhere = policy_anywhere(name) != NULL;
+        guard->letters = plan_letters_of(name);
         guard->again = index > 0 && guard[-1].place == guard->place &&
                        memcmp(guard[-1].path, path, guard->place) == 0;
 }

@@ -160,22 +160,14 @@ bool plan_is_draft(const char *kept, const char *path)
 
 /* ---- Guards ---- */
 
-static bool is_alike(char a, char b)
+struct plan_letters plan_letters_of(const char *name)
 {
-        return tolower((unsigned char)a) == tolower((unsigned char)b);
-}
+        struct plan_letters letters = { 0 };
 
-/* Beside the letters themselves: what is left out of comparisons is never ASCII, a shortened name
- * begins with a g, and a draft of NAME with NAME, ".NAME", "#NAME" or ".#NAME". */
-bool plan_may_mean(const char *name, const char *path)
-{
-        if ((unsigned char)path[0] >= 0x80 || is_alike(path[0], 'g'))
-                return true;
-        if ((path[0] == '.' || path[0] == '#') && (path[1] == '#' || is_alike(path[1], name[0])))
-                return true;
-        return is_alike(path[0], name[0]) &&
-               (!name[0] || strchr("/", name[1]) || (unsigned char)path[1] >= 0x80 ||
-                is_alike(path[1], name[1]));
+        letters.first = (unsigned char)tolower((unsigned char)name[0]);
+        if (name[0] && name[1] != '/')
+                letters.second = (unsigned char)tolower((unsigned char)name[1]);
+        return letters;
 }
 
 bool plan_means(const char *guarded, const char *name, const char *path)
@@ -185,7 +177,9 @@ bool plan_means(const char *guarded, const char *name, const char *path)
 
         if (n <= place) /* the place itself, or one above it */
                 return !anywhere && strncasecmp(guarded, path, n) == 0 && strchr("/", guarded[n]);
-        if (path[place] != '/' || (!anywhere && *name && !plan_may_mean(name, path + place + 1)) ||
+        if (path[place] != '/' ||
+            (!anywhere && *name &&
+             !plan_may_mean(plan_letters_of(name), plan_letters_of(path + place + 1))) ||
             strncasecmp(guarded, path, place) != 0)
                 return false;
         if (!anywhere)

@@ -114,14 +114,15 @@ static int unpack_marks(struct unpack *unpack, struct plan *plan)
         plan->marks = calloc(n + 1, sizeof(*plan->marks));
         if (!plan->marks)
                 return -ENOMEM;
-        for (; plan->n_marks < n; plan->n_marks++)
-                plan->marks[plan->n_marks] = (struct plan_mark){
-                        .node = { .device = unpack_number(unpack),
-                                  .inode = unpack_number(unpack),
-                                  .born = unpack_number(unpack) },
-                        .name = (char *)unpack_text(unpack),
-                        .keeping = (enum plan_keeping)unpack_number(unpack),
-                };
+        for (; plan->n_marks < n; plan->n_marks++) {
+                struct plan_node node = { .device = unpack_number(unpack),
+                                          .inode = unpack_number(unpack),
+                                          .born = unpack_number(unpack) };
+                char *name = (char *)unpack_text(unpack);
+
+                plan->marks[plan->n_marks] =
+                        plan_mark_of(node, name, (enum plan_keeping)unpack_number(unpack));
+        }
         return 0;
 }
 
