@@ -106,6 +106,7 @@ int buffer_printf(struct buffer *buffer, const char *format, ...) PRINTF_LIKE(2,
 /* ---- NULL-terminated lists of strings (list.c) ---- */
 
 char **list_new(void);
+char **list_copy(const char *const *list); /* NULL: out of memory */
 size_t list_length(char *const *list);
 int list_add(char ***list, const char *text);
 int list_take(char ***list, char *text); /* frees it on failure; NULL is -ENOMEM */

@@ -18,6 +18,19 @@ size_t list_length(char *const *list)
         return n;
 }
 
+char **list_copy(const char *const *list)
+{
+        size_t n = list_length((char *const *)list);
+        char **copy = calloc(n + 1, sizeof(char *));
+
+        for (size_t i = 0; copy && i < n; i++)
+                if (!(copy[i] = strdup(list[i]))) {
+                        list_free(copy);
+                        return NULL;
+                }
+        return copy;
+}
+
 int list_take(char ***list, char *text)
 {
         size_t n = list_length(*list);

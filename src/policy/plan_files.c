@@ -3,6 +3,8 @@
  * The files that a policy names. Each host path is resolved here, once: to a descriptor and to the
  * canonical path under which it appears in the box. A deeper rule wins over the one above it.
  */
+#include <ctype.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -224,19 +226,69 @@ static char **find_workspace(struct plan *plan, const char *workspace)
         return places;
 }
 
-/* There are many protected names and most of them are nowhere: is there not even the first part of
- * this one? `first` is what was asked for last. */
-static bool is_absent(int workspace, const char *name, char first[NAME_MAX + 1], bool *absent)
+/* ---- Which protected names are there ---- */
+
+#define TOP_MAX (16 * KIB)
+#define TOP_BITS 4096
+
+/* The topmost directory of a workspace. There are many protected names and most of them are
+ * nowhere: a list of what is there tells so for all of them at once, where it is short. */
+struct top {
+        int fd;
+        bool listed;              /* what no entry is like is not there */
+        bool like[TOP_BITS];      /* by a hash of the entry, whatever the case */
+        char first[NAME_MAX + 1]; /* the last part that was asked for */
+        bool absent;              /* ... and whether that is not there */
+};
+
+static bool *top_like(struct top *top, const char *name)
+{
+        unsigned hash = 5381;
+
+        for (; *name; name++)
+                hash = hash * 33 + (unsigned char)tolower((unsigned char)*name);
+        return &top->like[hash % TOP_BITS];
+}
+
+static bool is_ascii(const char *text)
+{
+        while (*text && (unsigned char)*text < 0x80)
+                text++;
+        return !*text;
+}
+
+/* A file system of another machine may show what it does not list, and one that takes no notice of
+ * the case may read what is not ASCII as a letter: then each name is asked for. */
+static void top_list(struct top *top)
+{
+        _Alignas(struct dirent64) char room[TOP_MAX];
+        _cleanup_fd_ int fd = openat(top->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        ssize_t n = fd < 0 ? -1 : getdents64(fd, room, sizeof(room));
+        const struct dirent64 *entry;
+
+        top->listed = n > 0;
+        for (ssize_t at = 0; at < n; at += entry->d_reclen) {
+                entry = (const struct dirent64 *)(room + at);
+                *top_like(top, entry->d_name) = true;
+                top->listed = top->listed && is_ascii(entry->d_name);
+        }
+        top->listed = top->listed && getdents64(fd, room, sizeof(room)) == 0;
+}
+
+/* Is there not even the first part of this name? */
+static bool is_absent(struct top *top, const char *name)
 {
         size_t n = MIN(strcspn(name, "/"), (size_t)NAME_MAX);
         struct stat st;
 
-        if (strncmp(first, name, n) == 0 && !first[n])
-                return *absent;
-        memcpy(first, name, n);
-        first[n] = '\0';
-        *absent = fstatat(workspace, first, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT;
-        return *absent;
+        if (strncmp(top->first, name, n) == 0 && !top->first[n])
+                return top->absent;
+        memcpy(top->first, name, n);
+        top->first[n] = '\0';
+        top->absent =
+                (top->listed && !*top_like(top, top->first)) ||
+                (fstatat(top->fd, top->first, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT);
+        return top->absent;
 }
 
 static int protect_name(struct plan *plan, const char *workspace, char *const *places,
@@ -255,15 +307,14 @@ static int add_protection(struct plan *plan, size_t index, cbx_error *error)
         _cleanup_free_ char *workspace = strdup(plan->steps[index].source);
         _cleanup_list_ char **places = workspace ? find_workspace(plan, workspace) : NULL;
         const char *where = plan->steps[index].where;
-        int fd = plan->steps[index].fd;
-        char first[NAME_MAX + 1] = "";
-        bool absent = false;
+        struct top top = { .fd = plan->steps[index].fd };
 
         if (!places)
                 return error_oom(error);
+        if (!plan->remote)
+                top_list(&top);
         for (char **name = plan->policy->protect; name && *name; name++) {
-                int r = protect_name(plan, workspace, places, *name,
-                                     is_absent(fd, *name, first, &absent), where);
+                int r = protect_name(plan, workspace, places, *name, is_absent(&top, *name), where);
 
                 if (r < 0)
                         return error_set(error, r, "files.protect", "cannot protect %s in %s: %s",

@@ -30,6 +30,12 @@ bool plan_is_guarded(const struct plan_guard *guard, const char *path)
         return plan_means(guard->path, guard->name, path);
 }
 
+/* Room for one more, in an array that is never shortened. */
+static void *grow(void *array, size_t n, size_t size)
+{
+        return n & (n - 1) ? array : reallocarray(array, n ? 2 * n : 1, size);
+}
+
 /* Where a path is, as seen from the place of a guard. */
 struct seen {
         bool below;
@@ -163,14 +169,11 @@ struct plan_mark plan_mark_of(struct plan_node node, char *name, enum plan_keepi
                                    .letters = plan_letters_of(name ? name : "") };
 }
 
-static int add_mark(struct plan *plan, struct plan_node node, const char *name,
-                    enum plan_keeping keeping)
+static int append_mark(struct plan *plan, struct plan_node node, const char *name,
+                       enum plan_keeping keeping)
 {
-        struct plan_mark *marks;
+        struct plan_mark *marks = grow(plan->marks, plan->n_marks, sizeof(*marks));
 
-        if (plan_keeps_node(plan, &node, name) >= keeping)
-                return 0;
-        marks = reallocarray(plan->marks, plan->n_marks + 1, sizeof(*marks));
         if (!marks)
                 return -ENOMEM;
         plan->marks = marks;
@@ -179,6 +182,14 @@ static int add_mark(struct plan *plan, struct plan_node node, const char *name,
                 return -ENOMEM;
         plan->n_marks++;
         return 0;
+}
+
+static int add_mark(struct plan *plan, struct plan_node node, const char *name,
+                    enum plan_keeping keeping)
+{
+        return plan_keeps_node(plan, &node, name) >= keeping
+                       ? 0
+                       : append_mark(plan, node, name, keeping);
 }
 
 static int look(int fd, const char *name, struct statx *ret)
@@ -241,6 +252,20 @@ static const struct plan_step *tree_around(const struct plan *plan, const char *
         return found;
 }
 
+/* The same of a guard. What lies around a name of one part is what lies around its place:
+ * `around`, where a guard before this one has asked for it. */
+static const struct plan_step *tree_of(const struct plan *plan, const struct plan_guard *guard,
+                                       const struct plan_step **around)
+{
+        if (!guard->again)
+                *around = NULL;
+        if (!*guard->name || strchr(guard->name, '/'))
+                return tree_around(plan, guard->path);
+        if (!*around)
+                *around = tree_around(plan, guard->path);
+        return *around;
+}
+
 static bool is_writable(const struct plan *plan, const char *path)
 {
         for (size_t i = 0; i < plan->n_steps; i++)
@@ -299,10 +324,13 @@ static bool is_in_top(const struct plan_guard *guard, const struct plan_step *tr
         return rest && *rest && strcmp(rest + 1, guard->name) == 0;
 }
 
-/* There is nothing yet: the directory is the tree's own. */
+/* There is nothing yet: the directory is the tree's own. Most protected names are marked here, and
+ * those of one directory follow upon one another: no others are asked whether it is marked. */
 static int mark_absent(struct plan *plan, const struct plan_step *tree, const char *name)
 {
+        const struct plan_mark *last = plan->n_marks ? &plan->marks[plan->n_marks - 1] : NULL;
         struct plan_node node = { tree->device, tree->inode, tree->born };
+        enum plan_keeping keeping;
         size_t n = strcspn(name, "/");
         char first[NAME_MAX + 1];
 
@@ -310,14 +338,19 @@ static int mark_absent(struct plan *plan, const struct plan_step *tree, const ch
                 return 0;
         memcpy(first, name, n);
         first[n] = '\0';
-        return add_mark(plan, node, first, name[n] ? PLAN_ABOVE : PLAN_KEPT);
+        keeping = name[n] ? PLAN_ABOVE : PLAN_KEPT;
+        if (last && last->name && last->keeping >= keeping && is_same(&last->node, &node) &&
+            strcmp(last->name, first) == 0)
+                return 0;
+        return append_mark(plan, node, first, keeping);
 }
 
-static int mark_guard(struct plan *plan, size_t index, unsigned *left)
+static int mark_guard(struct plan *plan, size_t index, const struct plan_step **around,
+                      unsigned *left)
 {
         const struct plan_guard *guard = &plan->guards[index];
         enum plan_keeping keeping = guard->hides ? PLAN_HIDDEN : PLAN_KEPT;
-        const struct plan_step *tree = tree_around(plan, guard->path);
+        const struct plan_step *tree = tree_of(plan, guard, around);
         struct statx st;
 
         if (guard->anywhere)
@@ -350,14 +383,20 @@ void plan_set_guard(struct plan *plan, size_t index, char *path, const char *nam
 
 int plan_add_guard(struct plan *plan, const char *place, const char *name)
 {
-        struct plan_guard *guards = reallocarray(plan->guards, plan->n_guards + 1, sizeof(*guards));
+        struct plan_guard *guards = grow(plan->guards, plan->n_guards, sizeof(*guards));
+        size_t length = strlen(place);
         char *path;
 
         if (!guards)
                 return -ENOMEM;
         plan->guards = guards;
-        if (asprintf(&path, "%s%s%s", place, *name ? "/" : "", name) < 0)
+        path = malloc(length + 1 + strlen(name) + 1);
+        if (!path)
                 return -ENOMEM;
+        memcpy(path, place, length);
+        if (*name)
+                path[length++] = '/';
+        memcpy(path + length, name, strlen(name) + 1);
         plan_set_guard(plan, plan->n_guards++, path, name);
         return 0;
 }
@@ -379,15 +418,16 @@ static int guard_step(struct plan *plan, const struct plan_step *step)
 
 int plan_keep(struct plan *plan)
 {
+        const struct plan_step *around = NULL;
         unsigned left = SEARCH_MAX;
         int r = 0;
 
         for (size_t i = 0; r == 0 && i < plan->n_steps; i++)
                 r = guard_step(plan, &plan->steps[i]);
         for (size_t i = 0; r == 0 && i < plan->n_guards; i++) {
-                plan->guarded |= is_writable(plan, plan->guards[i].path);
+                plan->guarded = plan->guarded || is_writable(plan, plan->guards[i].path);
                 plan->hides |= plan->guards[i].hides && !plan->caged; /* else Landlock hides it */
-                r = mark_guard(plan, i, &left);
+                r = mark_guard(plan, i, &around, &left);
         }
         return r;
 }

@@ -64,15 +64,12 @@ static int policy_new(cbx_policy **ret_policy)
         pthread_mutex_init(&policy->lock, NULL);
         policy->system = true;
         policy_limits_default(&policy->limits);
-        policy->protect = list_new();
+        policy->protect = list_copy(policy_protect_default);
         policy->hold = list_new();
         policy->syscalls_allow = list_new();
         policy->syscalls_deny = list_new();
         if (!policy->protect || !policy->hold || !policy->syscalls_allow || !policy->syscalls_deny)
                 return -ENOMEM;
-        for (size_t i = 0; policy_protect_default[i]; i++)
-                if (list_add(&policy->protect, policy_protect_default[i]) < 0)
-                        return -ENOMEM;
         *ret_policy = TAKE_PTR(policy);
         return 0;
 }
