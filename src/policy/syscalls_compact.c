@@ -2,13 +2,15 @@
 /*
  * Shrinking a filter. The kernel compiles it for each box, which takes time by its length.
  * libseccomp gives every call a leaf of its own, but most neighbours have the same fate: here they
- * become one range, found by a binary search over the numbers. What looks at arguments stays
- * instruction by instruction as it was, and may be far away: a search ends at an instruction right
- * behind it, which returns or goes there. A program that is not of the form which libseccomp writes
- * is left alone.
+ * become one range, found by a binary search over the numbers. What looks at arguments may be far
+ * away: a search ends at an instruction right behind it, which returns or goes there. It stays
+ * instruction by instruction as it was, but for two things: what tests nothing is left out, and
+ * values of an argument that follow upon one another are tested as a range. A program that is not
+ * of the form which libseccomp writes is left alone.
  */
 #include <linux/seccomp.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "policy/syscalls.h"
@@ -22,8 +24,9 @@ struct range {
 };
 
 struct compact {
-        const struct sock_filter *in;
+        struct sock_filter in[BPF_MAXINSNS];
         size_t n_in;
+        bool entered[BPF_MAXINSNS]; /* by a jump */
         struct sock_filter out[BPF_MAXINSNS];
         size_t n_out;
         struct range ranges[BPF_MAXINSNS];
@@ -45,6 +48,110 @@ static bool is_jump(const struct sock_filter *instruction)
         return BPF_CLASS(instruction->code) == BPF_JMP;
 }
 
+/* ---- Tests of arguments ---- */
+
+static bool is_test(const struct sock_filter *instruction)
+{
+        return instruction->code == (BPF_JMP | BPF_JEQ | BPF_K);
+}
+
+/* Of an argument whose lower half alone counts libseccomp loads the upper one, leaves nothing of
+ * it, and goes on where that is nothing: to an instruction that loads something else, or returns.
+ */
+static size_t past_idle(const struct compact *c, size_t at)
+{
+        const struct sock_filter *i = &c->in[at];
+
+        while (at + 2 < c->n_in && i[0].code == (BPF_LD | BPF_W | BPF_ABS) &&
+               i[1].code == (BPF_ALU | BPF_AND | BPF_K) && i[1].k == 0 && is_test(&i[2]) &&
+               i[2].k == 0) {
+                size_t next = at + 3 + i[2].jt;
+
+                if (c->in[next].code != (BPF_LD | BPF_W | BPF_ABS) &&
+                    c->in[next].code != (BPF_RET | BPF_K))
+                        break;
+                at = next;
+                i = &c->in[at];
+        }
+        return at;
+}
+
+static void find_entered(struct compact *c)
+{
+        for (size_t i = 0; i < c->n_in; i++) {
+                const struct sock_filter *instruction = &c->in[i];
+
+                if (instruction->code == (BPF_JMP | BPF_JA)) {
+                        c->entered[i + 1 + instruction->k] = true;
+                } else if (is_jump(instruction)) {
+                        c->entered[i + 1 + instruction->jt] = true;
+                        if (instruction->jf > 0)
+                                c->entered[i + 1 + instruction->jf] = true;
+                }
+        }
+}
+
+/* How many tests for one value follow upon this one and lead where it leads. */
+static size_t run_length(const struct compact *c, size_t at)
+{
+        size_t n = 1;
+
+        while (at + n < c->n_in && is_test(&c->in[at + n]) && c->in[at + n - 1].jf == 0 &&
+               n + c->in[at + n].jt == c->in[at].jt && !c->entered[at + n])
+                n++;
+        return n;
+}
+
+static int compare_values(const void *a, const void *b)
+{
+        uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+        return (x > y) - (x < y);
+}
+
+/* Write the tests for one run of values anew: "above the last: go on; from the first: there". What
+ * is left over behind them is reached by nobody. */
+static void fold_run(struct compact *c, size_t at, size_t n)
+{
+        const size_t there = at + 1 + c->in[at].jt, else_there = at + n + c->in[at + n - 1].jf;
+        uint32_t values[BPF_MAXINSNS];
+        struct sock_filter out[BPF_MAXINSNS];
+        size_t n_out = 0;
+
+        for (size_t i = 0; i < n; i++)
+                values[i] = c->in[at + i].k;
+        qsort(values, n, sizeof(values[0]), compare_values);
+        for (size_t first = 0, last; first < n; first = last + 1) {
+                for (last = first; last + 1 < n && values[last + 1] <= values[last] + 1; last++)
+                        ;
+                if (last > first)
+                        out[n_out++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K,
+                                                                    values[last], 1, 0);
+                out[n_out] = (struct sock_filter)BPF_JUMP(
+                        BPF_JMP | (last > first ? BPF_JGE : BPF_JEQ) | BPF_K, values[first],
+                        (uint8_t)(there - at - n_out - 1), 0);
+                n_out++;
+        }
+        if (n_out >= n || else_there - at - n_out + 1 > UINT8_MAX)
+                return;
+        out[n_out - 1].jf = (uint8_t)(else_there - at - n_out);
+        if (n_out > 1 && out[n_out - 2].code == (BPF_JMP | BPF_JGT | BPF_K))
+                out[n_out - 2].jt = (uint8_t)(else_there - at - n_out + 1);
+        memcpy(&c->in[at], out, n_out * sizeof(out[0]));
+}
+
+static void fold_runs(struct compact *c)
+{
+        find_entered(c);
+        for (size_t i = HEAD, n; i < c->n_in; i += n) {
+                n = is_test(&c->in[i]) ? run_length(c, i) : 1;
+                if (n > 2)
+                        fold_run(c, i, n);
+        }
+}
+
+/* ---- Numbers of calls ---- */
+
 /* The same value returned elsewhere is the same fate. */
 static size_t first_return(const struct compact *c, size_t at)
 {
@@ -62,8 +169,10 @@ static size_t fate(struct compact *c, uint32_t number)
 
                 if (i->code == (BPF_RET | BPF_K))
                         return first_return(c, at);
-                if (i->code == (BPF_LD | BPF_W | BPF_ABS) && i->k >= OFFSET(args))
-                        return at;
+                if (i->code == (BPF_LD | BPF_W | BPF_ABS) && i->k >= OFFSET(args)) {
+                        at = past_idle(c, at);
+                        return c->in[at].code == (BPF_RET | BPF_K) ? first_return(c, at) : at;
+                }
                 if (loads(i, OFFSET(nr)))
                         at += 1;
                 else if (i->code == (BPF_JMP | BPF_JA))
@@ -146,10 +255,10 @@ static void find_kept(struct compact *c, size_t foreign)
                 if (BPF_CLASS(instruction->code) == BPF_RET)
                         continue;
                 if (instruction->code == (BPF_JMP | BPF_JA)) {
-                        c->keep[i + 1 + instruction->k] = true;
+                        c->keep[past_idle(c, i + 1 + instruction->k)] = true;
                 } else if (is_jump(instruction)) {
-                        c->keep[i + 1 + instruction->jt] = true;
-                        c->keep[i + 1 + instruction->jf] = true;
+                        c->keep[past_idle(c, i + 1 + instruction->jt)] = true;
+                        c->keep[past_idle(c, i + 1 + instruction->jf)] = true;
                 } else {
                         c->keep[i + 1] = true;
                 }
@@ -197,10 +306,10 @@ static void add_kept(struct compact *c)
                         continue;
                 *out = c->in[i];
                 if (out->code == (BPF_JMP | BPF_JA)) {
-                        out->k = (uint32_t)(c->moved[i + 1 + out->k] - c->n_out - 1);
+                        out->k = (uint32_t)(c->moved[past_idle(c, i + 1 + out->k)] - c->n_out - 1);
                 } else if (is_jump(out)) {
-                        out->jt = distance(c, c->n_out, c->moved[i + 1 + out->jt]);
-                        out->jf = distance(c, c->n_out, c->moved[i + 1 + out->jf]);
+                        out->jt = distance(c, c->n_out, c->moved[past_idle(c, i + 1 + out->jt)]);
+                        out->jf = distance(c, c->n_out, c->moved[past_idle(c, i + 1 + out->jf)]);
                 }
                 c->n_out++;
         }
@@ -234,8 +343,9 @@ void syscalls_compact(struct sock_filter *filter, unsigned short *length)
         c = calloc(1, sizeof(*c));
         if (!c)
                 return;
-        c->in = filter;
+        memcpy(c->in, filter, *length * sizeof(*filter));
         c->n_in = *length;
+        fold_runs(c);
         foreign = 2U + filter[1].jf;
         find_ranges(c);
         if (!c->failed)

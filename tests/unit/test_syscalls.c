@@ -102,6 +102,33 @@ static void compare(const struct sock_filter *before, size_t n_before,
                 }
 }
 
+/* Every value that a filter compares anything with, and those beside it, as each argument. */
+static void compare_constants(const struct sock_filter *before, size_t n_before,
+                              const struct sock_filter *after, size_t n_after)
+{
+        for (size_t i = 0; i < n_before * 6; i++) {
+                uint64_t value = before[i / 6].k - 1 + i % 3;
+                size_t first = 0;
+
+                while (before[first].k != before[i / 6].k)
+                        first++;
+                if (first < i / 6)
+                        continue;
+                if (i % 6 >= 3)
+                        value |= 0x100000000;
+                for (int number = 0; number < 512; number++) {
+                        struct seccomp_data data = { .nr = number, .arch = AUDIT_ARCH_X86_64 };
+
+                        for (size_t j = 0; j < ARRAY_SIZE(data.args); j++) {
+                                data.args[j] = value;
+                                if (run(before, n_before, &data) != run(after, n_after, &data))
+                                        fail_msg("call %d, argument %zu 0x%llx", number, j,
+                                                 (unsigned long long)value);
+                        }
+                }
+        }
+}
+
 static void check(unsigned variant, char *const *allow, char *const *deny)
 {
         static struct sock_filter before[BPF_MAXINSNS], after[BPF_MAXINSNS];
@@ -111,13 +138,23 @@ static void check(unsigned variant, char *const *allow, char *const *deny)
         syscalls_compact(after, &n_after);
         assert_true(n_after < n_before);
         compare(before, n_before, after, n_after);
+        compare_constants(before, n_before, after, n_after);
 }
 
 static void compacted_filters_decide_alike(void **state)
 {
+        static const unsigned others[] = {
+                SYSCALLS_SOCKETS | SYSCALLS_GUARDED | SYSCALLS_HIDING,
+                SYSCALLS_SOCKETS | SYSCALLS_GUARDED | SYSCALLS_LENT,
+                SYSCALLS_SOCKETS | SYSCALLS_GUARDED | SYSCALLS_CAGED,
+                SYSCALLS_ZYGOTE,
+        };
+
         (void)state;
         for (unsigned variant = 0; variant < 8; variant++)
                 check(variant, NULL, NULL);
+        for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+                check(others[i], NULL, NULL);
 }
 
 static const struct {
