@@ -46,6 +46,7 @@ static const struct {
         { "find", race_find },
         { "syscalls", race_syscalls },
         { "output", race_output },
+        { "workspace", race_workspace },
         { "schema", race_schema },
 };
 

@@ -13,6 +13,7 @@
  *   callers.c   calls from processes of a given size, and from Python
  *   scale.c     many live boxes, many calls
  *   schema.c    arguments against a schema
+ *   workspace.c building, git and many small files in a workspace
  *   plot.c      curves as SVG
  *   agent.c, popen.py, functions.py    those processes
  *
@@ -147,6 +148,7 @@ void race_compile(void);
 void race_find(void);
 void race_syscalls(void);
 void race_output(void);
+void race_workspace(void);
 
 /* What callbox does by default, in bubblewrap's words, up to the program. */
 void add_bubblewrap(struct contestant *command);

@@ -17,7 +17,7 @@ PEOPLE = harness.PEOPLE
 # One line for each call: what it was and what came of it. Run in a directory that is written to
 # directly and in a workspace, where init makes the calls, the lines must be the same.
 DIFFERENTIAL = r"""
-import errno, os, socket, stat
+import errno, os, socket, stat, threading
 def tell(what, call, *args, **more):
     try:
         result = call(*args, **more)
@@ -27,8 +27,29 @@ def tell(what, call, *args, **more):
     except OSError as error:
         result = errno.errorcode.get(error.errno, error.errno)
     print(what, result, sorted(os.listdir(".")))
-os.umask(0o027)
 W, C, X = os.O_WRONLY, os.O_CREAT, os.O_EXCL
+tell("open before there is another umask", os.open, "u0", W | C, 0o666)
+if os.fork() == 0:
+    os.umask(0o077)
+    os.mkdir("u1", 0o777)
+    os._exit(0)
+os.wait()
+os.mkdir("u2", 0o777)
+here = os.open(".", os.O_RDONLY)
+thread = threading.Thread(target=os.mkdir, args=("u3", 0o770), kwargs={"dir_fd": here})
+thread.start()
+thread.join()
+print([oct(os.stat(name).st_mode) for name in ("u0", "u1", "u2", "u3")])
+tell("below a file that is open", os.mkdir, "x", dir_fd=os.open("u0", W))
+tell("below nothing that is open", os.mkdir, "x", dir_fd=99)
+os.dup2(os.open("u2", os.O_RDONLY), here)
+tell("below what took a descriptor's place", os.mkdir, "x", dir_fd=here)
+print(os.listdir("u2"))
+tell("chmod of no descriptor", os.fchmod, -100, 0o700)
+tell("chmod of the directory", os.chmod, ".", os.stat(".").st_mode & 0o777)
+tell("chmod of a file's directory", os.chmod, "u0/.", 0o700)
+tell("chmod above", os.chmod, "u2/..", os.stat(".").st_mode & 0o777)
+os.umask(0o027)
 tell("open new", os.open, "a", W | C, 0o666)
 print(oct(os.stat("a").st_mode))
 tell("open again", os.open, "a", W | C)
