@@ -204,8 +204,8 @@ int guard_base(struct child *child, const struct seccomp_notif *call, int dirfd)
 }
 
 /* A directory of the caller's as it has it open. Its pidfd is kept from call to call, as most come
- * from whoever made the last; a pidfd stands for one thread, whoever gets its number later. What
- * was open for writing would stay so for a while: this is for what paths start from. */
+ * from whoever made the last; a pidfd stands for one thread, whoever gets its number later. A file
+ * would be open for writing for as long as we have it: this is for what paths start from. */
 static int take_directory(const struct seccomp_notif *call, int number)
 {
         static struct {
@@ -231,9 +231,14 @@ static int take_directory(const struct seccomp_notif *call, int number)
 
 int guard_start(struct child *child, const struct seccomp_notif *call, int dirfd)
 {
-        int fd = dirfd == AT_FDCWD ? -1 : take_directory(call, dirfd);
+        _cleanup_fd_ int fd = dirfd == AT_FDCWD ? -1 : take_directory(call, dirfd);
+        struct stat st;
 
-        return fd < 0 ? guard_base(child, call, dirfd) : fd;
+        if (fd < 0)
+                fd = guard_base(child, call, dirfd);
+        if (fd < 0 || dirfd == AT_FDCWD)
+                return TAKE_FD(fd);
+        return fstat(fd, &st) < 0 || !S_ISDIR(st.st_mode) ? -ENOTDIR : TAKE_FD(fd);
 }
 
 /* Shared memory, where the host's is not the box's: files of its own directory. Libc knows of no
