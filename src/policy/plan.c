@@ -87,17 +87,12 @@ int plan_warn(struct plan *plan, const char *format, ...)
 struct plan_step *plan_add_step(struct plan *plan, enum plan_kind kind, const char *target,
                                 const char *text)
 {
-        struct plan_step *steps, *step;
+        struct plan_step *steps = plan_grow(plan->steps, plan->n_steps, sizeof(*steps)), *step;
 
-        if ((plan->n_steps & (plan->n_steps - 1)) == 0) {
-                size_t room = plan->n_steps ? plan->n_steps * 2 : 1;
-
-                steps = reallocarray(plan->steps, room, sizeof(*steps));
-                if (!steps)
-                        return NULL;
-                plan->steps = steps;
-        }
-        step = &plan->steps[plan->n_steps];
+        if (!steps)
+                return NULL;
+        plan->steps = steps;
+        step = &steps[plan->n_steps];
         *step = (struct plan_step){ .kind = kind, .fd = -1, .directory = true };
         step->target = strdup(target);
         step->text = text ? strdup(text) : NULL;
@@ -233,7 +228,7 @@ int plan_add_rule(struct plan *plan, const struct policy_path *rule, const char 
 int plan_add_fact(struct plan *plan, const char *directory, const char *path,
                   const struct plan_step *found)
 {
-        struct plan_fact *facts = reallocarray(plan->facts, plan->n_facts + 1, sizeof(*facts));
+        struct plan_fact *facts = plan_grow(plan->facts, plan->n_facts, sizeof(*facts));
         struct plan_fact *fact;
 
         if (!facts)
@@ -266,10 +261,16 @@ int plan_note(struct plan *plan, const char *path)
 int plan_note_absent(struct plan *plan, const char *directory, const char *name)
 {
         const struct plan_fact *last = plan->n_facts ? &plan->facts[plan->n_facts - 1] : NULL;
+        size_t n = strlen(directory), part = strcspn(name, "/");
         char path[2 * PATH_MAX];
         int r;
 
-        snprintf(path, sizeof(path), "%s/%.*s", directory, (int)strcspn(name, "/"), name);
+        if (n + 1 + part >= sizeof(path))
+                return -ENAMETOOLONG;
+        memcpy(path, directory, n);
+        path[n] = '/';
+        memcpy(path + n + 1, name, part);
+        path[n + 1 + part] = '\0';
         if (last && last->guarded && strcmp(last->path, path) == 0)
                 return 0;
         r = plan_add_fact(plan, NULL, path, NULL);

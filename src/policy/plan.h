@@ -281,6 +281,11 @@ int plan_order_steps(struct plan *plan, int dirfd, const char *workspace, cbx_er
 int plan_give_way(struct plan *plan);
 /* Of the system's parts, leave out what lies below a hidden path. */
 void plan_drop_hidden(struct plan *plan, const char *path);
+/* Room for one more in an array that is never shortened; NULL: out of memory. */
+static inline void *plan_grow(void *array, size_t n, size_t size)
+{
+        return n & (n - 1) ? array : reallocarray(array, n ? 2 * n : 1, size);
+}
 /* Add one step; takes ownership of nothing, copies target and text. */
 struct plan_step *plan_add_step(struct plan *plan, enum plan_kind kind, const char *target,
                                 const char *text);

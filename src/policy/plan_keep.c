@@ -30,12 +30,6 @@ bool plan_is_guarded(const struct plan_guard *guard, const char *path)
         return plan_means(guard->path, guard->name, path);
 }
 
-/* Room for one more, in an array that is never shortened. */
-static void *grow(void *array, size_t n, size_t size)
-{
-        return n & (n - 1) ? array : reallocarray(array, n ? 2 * n : 1, size);
-}
-
 /* Where a path is, as seen from the place of a guard. */
 struct seen {
         bool below;
@@ -172,7 +166,7 @@ struct plan_mark plan_mark_of(struct plan_node node, char *name, enum plan_keepi
 static int append_mark(struct plan *plan, struct plan_node node, const char *name,
                        enum plan_keeping keeping)
 {
-        struct plan_mark *marks = grow(plan->marks, plan->n_marks, sizeof(*marks));
+        struct plan_mark *marks = plan_grow(plan->marks, plan->n_marks, sizeof(*marks));
 
         if (!marks)
                 return -ENOMEM;
@@ -383,7 +377,7 @@ void plan_set_guard(struct plan *plan, size_t index, char *path, const char *nam
 
 int plan_add_guard(struct plan *plan, const char *place, const char *name)
 {
-        struct plan_guard *guards = grow(plan->guards, plan->n_guards, sizeof(*guards));
+        struct plan_guard *guards = plan_grow(plan->guards, plan->n_guards, sizeof(*guards));
         size_t length = strlen(place);
         char *path;
 
