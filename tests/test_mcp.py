@@ -153,25 +153,59 @@ def failures(user):
         equal(len(result["structuredContent"]["tool"]["mistakes"]), 2, "the mistakes in the report")
 
 
-@for_people("output that is too long for an answer is kept whole, where boxes and the host can read it, until the end")
+BOXES = {"namespaces": r"is in (/run/callbox/output/\S+) for .*?; on the host it is (\S+)\.\]", "landlock": r"is in ((\S+)) for .*?, and on the host\.\]"}
+
+
+@for_people("output that is too long for an answer is kept whole, where boxes of both kinds and the host can read it, until the end")
 def kept(user):
-    runtime = SCRATCH.directory(user)
-    with Server("--files", user=user, env={"XDG_RUNTIME_DIR": str(runtime)}) as server:
-        good(server.call("run_command", {"command": "echo short"}))
-        equal([path for path in runtime.rglob("*") if path.is_file()], [], "what is short is not kept")
-        text = good(server.call("run_command", {"command": "seq 1 100000; seq 1 50000 >&2"}))
-        shown = re.findall(r"is in (/run/callbox/output/\S+) for", text)
-        held = re.findall(r"on the host it is (\S+)\.\]", text)
-        equal((len(shown), len(held)), (2, 2), f"the places in {text[-600:]!r}")
-        wanted = "".join(f"{i}\n" for i in range(1, 100001))
-        equal(open(held[0]).read(), wanted, "stdout on the host")
-        equal(good(server.call("run_command", {"command": f"sed -n '50000,50001p' {shown[0]}; wc -l <{shown[1]}"})), "50000\n50001\n50000\n", "in a box")
-        check("99999" in good(server.call("read_file", {"path": shown[0], "first": 99999})), "for read_file")
-        bad(server.call("run_command", {"command": f"echo x >>{shown[0]}"}))
-        check(os.stat(runtime.glob("*").__next__()).st_mode & 0o077 == 0, "others of the host can enter")
-        text = bad(server.call("run_command", {"command": "seq 1 100000; exit 9"}))
-        check("exit code 9" in text and "is in /run/callbox/output/" in text, lambda: text[-500:])
-    equal(list(runtime.iterdir()), [], "what is left")
+    for box, told in BOXES.items():
+        # Without mounts root's boxes, which are somebody else, get there by a path that nobody can guess.
+        runtime = SCRATCH.directory(user)
+        with Server("--files", "--box", box, user=user, env={"XDG_RUNTIME_DIR": str(runtime)}) as server:
+            good(server.call("run_command", {"command": "echo short"}))
+            equal([path for path in runtime.rglob("*") if path.is_file()], [], "what is short is not kept")
+            text = good(server.call("run_command", {"command": "seq 1 100000; seq 1 50000 >&2"}))
+            found = re.findall(told, text)
+            equal(len(found), 2, f"the places in {text[-600:]!r}")
+            shown, held = zip(*found)
+            wanted = "".join(f"{i}\n" for i in range(1, 100001))
+            equal(open(held[0]).read(), wanted, "stdout on the host")
+            equal(good(server.call("run_command", {"command": f"sed -n '50000,50001p' {shown[0]}; wc -l <{shown[1]}"})), "50000\n50001\n50000\n", "in a box")
+            check("99999" in good(server.call("read_file", {"path": shown[0], "first": 99999})), "for read_file")
+            check(shown[0] in server.result("server/discover")["instructions"] or os.path.dirname(shown[0]) in server.result("server/discover")["instructions"], "the instructions")
+            for change in (f"echo x >>{shown[0]}", f"rm {shown[0]}", f"mv {os.path.dirname(shown[0])} /tmp"):
+                bad(server.call("run_command", {"command": change}))
+            outer = os.stat(runtime.glob("*").__next__()).st_mode & 0o077
+            equal(outer, 0o011 if box == "landlock" and not user else 0, "what others of the host may do there")
+            if outer:  # ... who cannot list it, where the name is
+                equal(len(os.path.basename(os.path.dirname(held[0]))), len("output-") + 32, "what they would have to guess")
+            text = bad(server.call("run_command", {"command": "seq 1 100000; exit 9"}))
+            check("exit code 9" in text and re.findall(told, text), lambda: text[-500:])
+        equal(list(runtime.iterdir()), [], "what is left")
+
+
+@for_people("all that needs no namespaces is served without them")
+def without_namespaces(user):
+    workspace = SCRATCH.directory(user)
+    tools = folder_of(manifest("hello", ["echo", "hello {who}"], {"who": STRING}), manifest("own", ["pwd"], policy={"box": "landlock"}), user=user)
+    with Server("--box", "landlock", "--workspace", workspace, "--files", "--tools", tools, user=user) as server:
+        equal(good(server.call("run_command", {"command": "pwd; echo more >made; cat", "stdin": "in\n"})), f"{workspace}\nin\n", "a command")
+        equal(good(server.call("run_python", {"code": "print(open('made').read()); 6 * 7"})), "more\n\n42", "code")
+        good(server.call("write_file", {"path": "new", "content": "a line\n"}))
+        check("a line" in good(server.call("read_file", {"path": "new"})), "a file")
+        check("made" in good(server.call("list_files")) and "new" in good(server.call("search_files", {"pattern": "a line"})), "files")
+        equal(good(server.call("hello", {"who": "you"})), "hello you\n", "a tool of a folder")
+        good(server.call("own"))
+        text = bad(server.call("run_command", {"command": "sleep 60", "timeout": 0.3}))
+        check("0.3 s" in text, lambda: text)
+        text = bad(server.call("run_command", {"command": "echo x >.envrc"}))
+        check(".envrc" in text and not (workspace / ".envrc").exists(), lambda: text)
+        bad(server.call("run_command", {"command": f"ls {workspace.parent}"}))
+    # What needs them is told when it starts, with the way to get them.
+    other = Server("--box", "landlock", "--read", f"{workspace}:/elsewhere", user=user)
+    other.process.wait(20)
+    other.readers[1].join(5)
+    check(b"cannot be shown as /elsewhere without namespaces" in other.errors and b"take --box landlock" in other.errors, lambda: str(other.errors))
 
 
 def keepers(server):

@@ -9,6 +9,7 @@
 #include "cli/mcp_http.h"
 #include "cli/options.h"
 #include "cli/tool.h"
+#include "policy/plan.h"
 #include "serve/builtin.h"
 #include "serve/keep.h"
 #include "serve/serve.h"
@@ -32,6 +33,7 @@ struct mcp {
         bool files, no_builtin;
         struct options options;
         struct keep *keep;
+        char *instructions;
         struct event_base *base;
         cbx_warden *warden;
         cbx_toolbox *toolbox;
@@ -118,11 +120,11 @@ static int show_kept(struct mcp *mcp, cbx_policy **policy, cbx_error *error)
         _cleanup_json_ json_t *json = policy_to_json(*policy);
         json_t *read = json_object_get(json_object_get(json, "files"), "read");
         cbx_policy *shown = NULL;
-        int r = read ? keep_open(&mcp->keep, error) : error_oom(error);
+        int r = read ? keep_open(plan_is_caged(*policy), &mcp->keep, error) : error_oom(error);
 
         if (r == 0 &&
             json_array_append_new(read, json_pack("{s:s, s:s}", "host", keep_directory(mcp->keep),
-                                                  "box", KEEP_SHOWN)) < 0)
+                                                  "box", keep_shown(mcp->keep))) < 0)
                 r = error_oom(error);
         if (r == 0)
                 r = policy_from_json(json, error, &shown);
@@ -198,16 +200,20 @@ static const char instructions[] =
         "is kept from one call to the next, neither processes nor variables. A call that failed "
         "says what the policy refused and which option of callbox mcp would allow it; only the "
         "user can change that, so tell him rather than look for a way around it. Output that is "
-        "too long for an answer is in a file below " KEEP_SHOWN ", which the answer names.";
+        "too long for an answer is in a file below %s, which the answer names.";
 
 static int open_server(struct mcp *mcp, cbx_error *error)
 {
         static const int numbers[] = { SIGTERM, SIGINT };
-        struct serve_options options = { .instructions = instructions,
-                                         .keep = mcp->keep,
+        struct serve_options options = { .keep = mcp->keep,
                                          .hooks = { .context = mcp, .broken = tell_broken } };
         int r;
 
+        if (asprintf(&mcp->instructions, instructions, keep_shown(mcp->keep)) < 0) {
+                mcp->instructions = NULL;
+                return error_oom(error);
+        }
+        options.instructions = mcp->instructions;
         mcp->base = event_base_new();
         if (!mcp->base || event_base_priority_init(mcp->base, 3) < 0)
                 return error_set(error, -ENOMEM, "", "cannot make an event loop");
@@ -240,6 +246,7 @@ static void close_all(struct mcp *mcp)
         cbx_toolbox_close(mcp->toolbox);
         cbx_warden_close(mcp->warden);
         keep_close(mcp->keep);
+        free(mcp->instructions);
         mcp_http_free(&mcp->http);
         if (mcp->base)
                 event_base_free(mcp->base);

@@ -141,7 +141,7 @@ int policy_json_parse(const char *text, size_t length, const char *what, cbx_err
 int policy_size_from_str(const char *text, uint64_t *ret_bytes);
 
 /* The hash of the policy but for what it shows read-only at this place in the box. */
-uint64_t policy_hash_without(const cbx_policy *policy, const char *box);
+uint64_t policy_hash_without(const cbx_policy *policy, bool (*is_left_out)(const char *box));
 
 /* Why a path cannot be a place in the box, as the end of a sentence that begins with it; or NULL.
  * The plan asks again for host paths whose place is known only when they have been resolved. */

@@ -96,7 +96,7 @@ int files_place(const char *path, bool write, char ret[PATH_MAX])
         r = resolve(path, start, ret);
         if (r < 0)
                 return r;
-        return is_below(ret, start) || (!write && is_below(ret, KEEP_SHOWN)) ? 0 : -EXDEV;
+        return is_below(ret, start) || (!write && keep_is_shown(ret)) ? 0 : -EXDEV;
 }
 
 int files_refuse(cbx_reply *reply, const char *verb, const char *path, int error)

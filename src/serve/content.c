@@ -24,8 +24,8 @@ static void add_place(json_t *report, const char *name, const struct keep_stream
         json_t *stream = json_object_get(report, name);
 
         if (stream && kept->begun && kept->written > 0)
-                (void)json_object_set_new(stream, "file",
-                                          json_sprintf("%s/%s", KEEP_SHOWN, kept->name));
+                (void)json_object_set_new(
+                        stream, "file", json_sprintf("%s/%s", keep_shown(kept->keep), kept->name));
 }
 
 /* The report, but for what a model has no use for, and for what is in it twice. */

@@ -17,15 +17,21 @@
 /* Where all of a stream is, or how to get it. */
 static int explain_place(struct keep_stream *kept, struct buffer *to)
 {
+        const char *shown, *host;
+        int r;
+
         if (!keep_whole(kept))
                 return buffer_printf(to,
                                      "For all of it, write it to a file in the workspace and read "
                                      "that in parts, or raise limits.capture (--capture).]");
-        return buffer_printf(to,
-                             "%s is in " KEEP_SHOWN "/%s for run_command, run_python and "
-                             "read_file; on the host it is %s/%s.]",
-                             kept->cut ? "What was kept, from the beginning," : "All of it",
-                             kept->name, keep_directory(kept->keep), kept->name);
+        shown = keep_shown(kept->keep);
+        host = keep_directory(kept->keep);
+        r = buffer_printf(to, "%s is in %s/%s for run_command, run_python and read_file",
+                          kept->cut ? "What was kept, from the beginning," : "All of it", shown,
+                          kept->name);
+        if (r == 0 && strcmp(shown, host) == 0)
+                return buffer_printf(to, ", and on the host.]");
+        return r < 0 ? r : buffer_printf(to, "; on the host it is %s/%s.]", host, kept->name);
 }
 
 /* Where the last lines begin that fit; in the middle of one that is longer than that. */

@@ -13,6 +13,7 @@
 
 struct keep {
         struct keep_place place;
+        bool caged;
         char names[FILES_MAX][64];
         size_t next;
 };
@@ -28,22 +29,43 @@ struct keep *keep_close(struct keep *keep)
         return NULL;
 }
 
-int keep_open(struct keep **ret_keep, cbx_error *error)
+/* Boxes of root's are somebody else, who has to get there by himself where there are no mounts. */
+static bool is_open_to_all(const char *directory)
+{
+        char path[PATH_MAX];
+        struct stat st;
+        char *slash;
+
+        if (snprintf(path, sizeof(path), "%s", directory) >= (int)sizeof(path))
+                return false;
+        while (stat(path, &st) == 0 && (st.st_mode & S_IXOTH)) {
+                slash = strrchr(path, '/');
+                if (!slash || slash == path)
+                        return true; /* nobody is kept from / */
+                *slash = '\0';
+        }
+        return false;
+}
+
+int keep_open(bool caged, struct keep **ret_keep, cbx_error *error)
 {
         const char *variables[] = { "XDG_RUNTIME_DIR", "TMPDIR" }, *parent = NULL;
         struct keep *keep = calloc(1, sizeof(*keep));
+        bool secret = caged && geteuid() == 0;
         int r;
 
         if (!keep)
                 return error_oom(error);
         for (size_t i = 0; !parent && i < ARRAY_SIZE(variables); i++) {
                 parent = secure_getenv(variables[i]);
-                if (parent && (parent[0] != '/' || access(parent, W_OK | X_OK) < 0))
+                if (parent && (parent[0] != '/' || access(parent, W_OK | X_OK) < 0 ||
+                               (secret && !is_open_to_all(parent))))
                         parent = NULL;
         }
         parent = parent ? parent : "/tmp";
         keep_place_sweep(parent);
-        r = keep_place_make(parent, &keep->place);
+        keep->caged = caged;
+        r = keep_place_make(parent, secret, &keep->place);
         if (r < 0) {
                 free(keep);
                 return error_set(error, r, "", "cannot make a directory for long output in %s: %s",
@@ -56,6 +78,11 @@ int keep_open(struct keep **ret_keep, cbx_error *error)
 const char *keep_directory(const struct keep *keep)
 {
         return keep->place.inner;
+}
+
+const char *keep_shown(const struct keep *keep)
+{
+        return keep->caged ? keep->place.inner : KEEP_SHOWN;
 }
 
 /* ---- Streams ---- */

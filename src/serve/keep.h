@@ -7,16 +7,34 @@
 #ifndef SERVE_KEEP_H
 #define SERVE_KEEP_H
 
+#include <string.h>
+
 #include "base/base.h"
 
-#define KEEP_SHOWN "/run/callbox/output" /* where boxes see it */
+#define KEEP_SHOWN "/run/callbox/output" /* where boxes see it that have mounts of their own */
+#define KEEP_OUTER "callbox-mcp-"
+#define KEEP_INNER "output"
 
 struct keep;
 
-int keep_open(struct keep **ret_keep, cbx_error *error);
+/* `caged`: boxes have no mounts, and see it where it is on the host. */
+int keep_open(bool caged, struct keep **ret_keep, cbx_error *error);
 struct keep *keep_close(struct keep *keep);
-/* On the host. */
+/* On the host; and for boxes. */
 const char *keep_directory(const struct keep *keep);
+const char *keep_shown(const struct keep *keep);
+
+/* Is that where boxes see some server's, or below it? */
+static inline bool keep_is_shown(const char *path)
+{
+        const char *outer = strstr(path, "/" KEEP_OUTER),
+                   *inner = outer ? strchr(outer + 1, '/') : NULL;
+        size_t n = strlen(KEEP_SHOWN);
+
+        if (strncmp(path, KEEP_SHOWN, n) == 0 && (path[n] == '/' || path[n] == '\0'))
+                return true;
+        return inner && strncmp(inner + 1, KEEP_INNER, strlen(KEEP_INNER)) == 0;
+}
 
 /* One stream of one call. Nothing is written until there is more than `room` bytes of it. */
 struct keep_stream {

@@ -8,12 +8,14 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#define NAME "callbox-mcp-"
-#define INNER "output"
+#include "serve/keep.h"
+
 #define TRIES 16
+#define SECRET 16 /* bytes */
 
 /* ---- Removing ---- */
 
@@ -31,15 +33,30 @@ static void remove_files(int directory)
                 closedir(stream);
 }
 
-/* All that is ever in one: a directory with files. */
-static void remove_place(int outer, const char *path)
+static void remove_inner(int outer, const char *name)
 {
         _cleanup_fd_ int inner =
-                openat(outer, INNER, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+                openat(outer, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 
         if (inner >= 0)
                 remove_files(inner);
-        (void)unlinkat(outer, INNER, AT_REMOVEDIR);
+        (void)unlinkat(outer, name, AT_REMOVEDIR);
+}
+
+/* All that is ever in one: a directory with files. */
+static void remove_place(int outer, const char *path)
+{
+        int fd = openat(outer, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        DIR *stream = fd < 0 ? NULL : fdopendir(fd);
+        struct dirent *entry;
+
+        if (!stream)
+                base_close(fd);
+        while (stream && (entry = readdir(stream)))
+                if (strncmp(entry->d_name, KEEP_INNER, strlen(KEEP_INNER)) == 0)
+                        remove_inner(outer, entry->d_name);
+        if (stream)
+                closedir(stream);
         (void)rmdir(path);
 }
 
@@ -53,7 +70,7 @@ void keep_place_sweep(const char *parent)
                 char path[PATH_MAX];
                 struct stat st;
 
-                if (strncmp(entry->d_name, NAME, strlen(NAME)) != 0 ||
+                if (strncmp(entry->d_name, KEEP_OUTER, strlen(KEEP_OUTER)) != 0 ||
                     snprintf(path, sizeof(path), "%s/%s", parent, entry->d_name) >=
                             (int)sizeof(path))
                         continue;
@@ -108,7 +125,7 @@ static int make_outer(const char *parent, struct keep_place *place)
         struct stat st;
 
         free(place->outer);
-        if (asprintf(&place->outer, "%s/" NAME "XXXXXX", parent) < 0) {
+        if (asprintf(&place->outer, "%s/" KEEP_OUTER "XXXXXX", parent) < 0) {
                 place->outer = NULL;
                 return -ENOMEM;
         }
@@ -129,21 +146,42 @@ static int make_outer(const char *parent, struct keep_place *place)
         return 0;
 }
 
-static int make_inner(struct keep_place *place)
+/* A name that nobody can guess, in a directory that nobody else can list. */
+static int choose_name(bool secret, char name[64])
 {
-        if (asprintf(&place->inner, "%s/" INNER, place->outer) < 0) {
+        unsigned char bytes[SECRET];
+        char *end = name + snprintf(name, 64, KEEP_INNER);
+
+        if (!secret)
+                return 0;
+        if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
+                return -errno;
+        *end++ = '-';
+        for (size_t i = 0; i < sizeof(bytes); i++)
+                end += snprintf(end, 3, "%02x", bytes[i]);
+        return 0;
+}
+
+static int make_inner(struct keep_place *place, bool secret)
+{
+        char name[64];
+        int r = choose_name(secret, name);
+
+        if (r < 0)
+                return r;
+        if (asprintf(&place->inner, "%s/%s", place->outer, name) < 0) {
                 place->inner = NULL;
                 return -ENOMEM;
         }
-        if (mkdirat(place->lock, INNER, 0755) < 0)
+        if (mkdirat(place->lock, name, 0755) < 0 || (secret && fchmod(place->lock, 0711) < 0))
                 return -errno;
-        place->fd = openat(place->lock, INNER, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        place->fd = openat(place->lock, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
         if (place->fd < 0 || fchmod(place->fd, 0755) < 0)
                 return -errno;
         return 0;
 }
 
-int keep_place_make(const char *parent, struct keep_place *ret_place)
+int keep_place_make(const char *parent, bool secret, struct keep_place *ret_place)
 {
         struct keep_place place = { .fd = -1, .lock = -1, .alive = -1 };
         int r = -EAGAIN;
@@ -151,7 +189,7 @@ int keep_place_make(const char *parent, struct keep_place *ret_place)
         for (int tries = 0; r == -EAGAIN && tries < TRIES; tries++)
                 r = make_outer(parent, &place);
         if (r == 0)
-                r = make_inner(&place);
+                r = make_inner(&place, secret);
         if (r == 0)
                 r = start_keeper(&place);
         if (r < 0) {

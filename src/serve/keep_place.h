@@ -13,7 +13,7 @@
 #include "base/base.h"
 
 struct keep_place {
-        char *outer; /* which only we can enter ... */
+        char *outer; /* which only we can enter, or list where it is secret ... */
         char *inner; /* ... and in it what boxes see, who are somebody else */
         int fd;      /* of the inner one */
         int lock;    /* the outer one, locked */
@@ -21,7 +21,8 @@ struct keep_place {
         pid_t keeper;
 };
 
-int keep_place_make(const char *parent, struct keep_place *ret_place);
+/* `secret`: whoever has been told the path may enter: boxes that no mount leads there. */
+int keep_place_make(const char *parent, bool secret, struct keep_place *ret_place);
 void keep_place_remove(struct keep_place *place);
 
 /* Remove what servers of this user have left there. */

@@ -80,7 +80,7 @@ static json_t *policy_to_hash(const cbx_policy *policy)
         if (!policy)
                 return json_null();
         snprintf(text, sizeof(text), "%016llx",
-                 (unsigned long long)policy_hash_without(policy, KEEP_SHOWN));
+                 (unsigned long long)policy_hash_without(policy, keep_is_shown));
         return json_string(text);
 }
 

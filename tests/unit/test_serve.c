@@ -168,7 +168,7 @@ static void output_is_kept_when_it_is_long(void **state)
         size_t length;
 
         (void)state;
-        assert_int_equal(keep_open(&keep, NULL), 0);
+        assert_int_equal(keep_open(false, &keep, NULL), 0);
         keep_begin(keep, &stream, "id", "stdout", 10);
         keep_add(&stream, "12345", 5);
         keep_add(&stream, "67890", 5);
