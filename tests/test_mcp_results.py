@@ -11,7 +11,7 @@ import sys
 import harness
 from harness import case, check, equal, for_people
 from mcp_client import Server, bad, folder_of, good, modern, text_of
-from tooling import SCRATCH, manifest
+from tooling import CALLBOX, SCRATCH, manifest
 
 SHOWN = "/run/callbox/output/"
 
@@ -193,10 +193,12 @@ def lines(user):
         text = refused(f"cat ../{beside.name}/notes")
         check(f'a policy with "files": {{"read": ["{beside}/notes"]}} would allow it (option: --read {beside}/notes)' in text, lambda: text)
         text = refused("mkdir .vscode")
-        found = re.search(r'a policy with ("files": \{"protect": \[.*?\]\}) would allow it \(option: --unprotect \.vscode\)', text)
-        check(found, lambda: text)
-        names = json.loads("{" + found.group(1) + "}")["files"]["protect"]
-        check(".vscode" not in names and ".envrc" in names, lambda: f"the names are {names}")
+        shown = harness.callbox(["policy", "show", "--workspace", workspace], user=user, binary=CALLBOX)
+        others = len(json.loads(shown.out)["files"]["protect"]) - 1
+        check(f'"protect": [...]}} has the other {others} names and not this one would allow it (option: --unprotect .vscode; the names: callbox policy show)' in text, lambda: text)
+        result = server.call("run_command", {"command": "mkdir .vscode .claude; echo x >.envrc; exit 1"})
+        check(len(json.dumps(result)) < 5000, lambda: f"what the list of all names makes of an answer: {len(json.dumps(result))} bytes")
+        equal([d["allow"] for d in result["structuredContent"]["denials"]], ["--unprotect .vscode", "--unprotect .claude", "--unprotect .envrc"], "the options")
         text = refused("head -c 100M /dev/zero >/tmp/x")
         check('space /tmp: ENOSPC; a policy with "limits": {"tmp_size": "128M"} would allow it (option: --tmp-size 128M)' in text, lambda: text)
         text = refused("unshare -r true")
@@ -204,6 +206,24 @@ def lines(user):
         script = "import socket\nfor i in range(1, 200):\n    try: socket.socket().connect((f'10.0.{i % 60}.1', i))\n    except OSError: pass\n1/0"
         text = bad(server.call("run_python", {"code": script}))
         check(text.count("\n- connect") <= 20 and re.search(r"- and \d+ more: all are in the report, under denials", text), lambda: text)
+
+
+@for_people("of a workspace that was replaced it is told what a client can do")
+def replaced(user):
+    workspace = SCRATCH.directory(user) / "w"
+    workspace.mkdir()
+    SCRATCH.own(workspace, user)
+    with Server("--workspace", workspace, user=user) as server:
+        good(server.call("run_command", {"command": "echo 1 >f"}))
+        workspace.rename(f"{workspace}2")
+        workspace.mkdir()
+        SCRATCH.own(workspace, user)
+        result = server.call("run_command", {"command": "true"})
+        text = bad(result)
+        check("is now another one" in text and "ask the user to restart this server" in text and "anew" not in text, lambda: text)
+        check("restart this server" in result["structuredContent"]["error"]["hint"], lambda: str(result))
+    with Server("--workspace", workspace, user=user) as server:
+        good(server.call("run_command", {"command": "echo 2 >f"}))
 
 
 # ---- Files of the workspace ----------------------------------------------------------------------

@@ -28,6 +28,19 @@ static void add_place(json_t *report, const char *name, const struct keep_stream
                         stream, "file", json_sprintf("%s/%s", keep_shown(kept->keep), kept->name));
 }
 
+/* The list of all other names, for each name that was in the way. */
+static void drop_lists(const json_t *report)
+{
+        json_t *denials = json_object_get(report, "denials");
+
+        for (size_t i = 0; i < json_array_size(denials); i++) {
+                json_t *denial = json_array_get(denials, i);
+
+                if (explain_is_list(json_string_value(json_object_get(denial, "kind"))))
+                        (void)json_object_del(denial, "policy");
+        }
+}
+
 /* The report, but for what a model has no use for, and for what is in it twice. */
 static json_t *report_of(const struct serve_call *call, const cbx_report *report)
 {
@@ -41,6 +54,10 @@ static json_t *report_of(const struct serve_call *call, const cbx_report *report
                 json_t *tool = json_object_get(json, "tool");
 
                 json_object_del(json, "guarantees");
+                drop_lists(json);
+                if (report->error && report->error->hint[0])
+                        (void)json_object_set_new(json_object_get(json, "error"), "hint",
+                                                  json_string(explain_fix(report->error)));
                 if (call->tool->kind == TOOL_FUNCTION) /* what it said to us, not to a model */
                         json_object_del(json, "result");
                 add_place(json, "stdout", &call->kept[0]);

@@ -117,12 +117,33 @@ static bool is_search(const cbx_denial *denial)
         return false;
 }
 
+bool explain_is_list(const char *kind)
+{
+        return strcmp(kind, "protected") == 0;
+}
+
+/* What a policy would have to say is the list of all other names: nobody reads some two hundred. */
+static int explain_list(const cbx_denial *denial, struct buffer *to)
+{
+        _cleanup_json_ json_t *policy = json_sprintf("{%s}", denial->policy);
+        _cleanup_json_ json_t *json = json_loads(json_string_value(policy), 0, NULL);
+        size_t others = json_array_size(json_object_get(json_object_get(json, "files"), "protect"));
+
+        return buffer_printf(to,
+                             "; a policy whose \"files\": {\"protect\": [...]} has the other %zu "
+                             "names and not this one would allow it (option: %s; the names: "
+                             "callbox policy show)",
+                             others, denial->allow);
+}
+
 static int explain_denial(const cbx_denial *denial, struct buffer *to)
 {
         int r = buffer_printf(to, "\n- %s %s: %s", denial->kind, denial->what, denial->error);
 
         if (r == 0 && denial->count > 1)
                 r = buffer_printf(to, ", %llu times", (unsigned long long)denial->count);
+        if (r == 0 && denial->policy[0] && explain_is_list(denial->kind))
+                return explain_list(denial, to);
         if (r == 0 && denial->policy[0])
                 return buffer_printf(to, "; a policy with %s would allow it (option: %s)",
                                      denial->policy, denial->allow);
@@ -201,6 +222,18 @@ int explain_output(struct serve_call *call, const cbx_report *report, struct buf
         return r < 0 ? r : explain_denials(report, to);
 }
 
+/* A server keeps its policies as long as it runs: nobody who reads this can make one anew. */
+const char *explain_fix(const cbx_error *error)
+{
+        return error->code == -ESTALE && strncmp(error->where, "files.", strlen("files.")) == 0
+                       ? "if that is meant, ask the user to restart this server (callbox mcp), in "
+                         "most "
+                         "clients by connecting to it again: it keeps what the paths of its "
+                         "policies "
+                         "led to when it was started"
+                       : error->hint;
+}
+
 char *explain_failure(struct serve_call *call, const cbx_report *report, const cbx_result *result)
 {
         _cleanup_buffer_ struct buffer text = BUFFER_INIT;
@@ -209,7 +242,7 @@ char *explain_failure(struct serve_call *call, const cbx_report *report, const c
         if (r == 0)
                 r = explain_mistakes(report, &text);
         if (r == 0 && report->reason == CBX_SETUP && report->error && report->error->hint[0])
-                r = buffer_printf(&text, "\nTo fix it: %s", report->error->hint);
+                r = buffer_printf(&text, "\nTo fix it: %s", explain_fix(report->error));
         if (r == 0)
                 r = explain_output(call, report, &text);
         return r == 0 ? TAKE_PTR(text.data) : NULL;

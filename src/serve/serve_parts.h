@@ -220,6 +220,10 @@ enum content_kind content_read(const json_t *given, struct rpc_failure *failure)
 
 /* ---- explain.c ---- */
 
+/* Is a denial of this kind one of which a policy would have to list all others? */
+bool explain_is_list(const char *kind);
+/* What a client of MCP can do about it. */
+const char *explain_fix(const cbx_error *error);
 /* Why a call failed and what would help, for a model. NULL when memory ran out. */
 char *explain_failure(struct serve_call *call, const cbx_report *report, const cbx_result *result);
 /* The part of it that does not depend on who found that it failed: the end of the output, what was
