@@ -916,6 +916,26 @@ def held(user):
         check(not (top / "ws/new").exists() and (top / "ws/free").read_text() == "ok\n", f"{box}: {os.listdir(top / 'ws')}")
 
 
+@case("a hold that would do nothing is refused, with what to do instead")
+def hold_nothing():
+    top = place(False, "ws/a", "[x]")
+    for held, words in (("ws/*.json", ("is a pattern", "hold the directory")), ("ws/a/?", ("is a pattern",)), (".", ("would be held with all that is in it", "hold what lies in")),
+                        (str(top.parent), ("may be written (--workspace)",)), ("/", ("may be written",))):  # fmt: skip
+        done = run("true", options=["--workspace", str(top / "ws"), "--hold", held], cwd=top)
+        equal(done.code, 125, f"{held}: {done.err}")
+        for word in words:
+            check(word in done.err.decode() and "--hold" in done.err.decode(), done.err)
+    for held in ("ws", "ws/a", "[x]", "/etc", "ws/later"):
+        equal(run("true", options=["--workspace", str(top / "ws"), "--hold", held], cwd=top).code, 0, held)
+    put(top / "ws/a*b", "x")  # which is one
+    done = run("sh", "-c", "echo y >'a*b'", options=["--workspace", str(top / "ws"), "--hold", "ws/a*b"], cwd=top)
+    equal((done.code != 125, (top / "ws/a*b").read_text()), (True, "x"), done.err)
+    # In one tree and above another it holds in the first.
+    (top / "ws/a/open").mkdir()
+    done = run("sh", "-c", "echo y >a/f; echo y >a/open/f", options=["--workspace", str(top / "ws"), "--hold", "ws/a", "--write", str(top / "ws/a/open")], cwd=top)
+    equal(((top / "ws/a/f").exists(), (top / "ws/a/open/f").exists()), (False, True), str(done.err))
+
+
 @case("files.hold is read, printed, bounded, and merged with options")
 def hold_key():
     top = place(False, "ws")

@@ -494,6 +494,8 @@ int options_policy(struct options *options, cbx_error *error, cbx_policy **ret_p
         if (r == 0)
                 r = policy_from_json(policy, error, &made);
         if (r == 0)
+                r = options_check_holds(made, error);
+        if (r == 0)
                 r = hold_inputs(options, &made, error);
         if (r == 0)
                 *ret_policy = TAKE_PTR(made);

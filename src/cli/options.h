@@ -40,6 +40,9 @@ int options_take(struct options *options, int argc, char **argv, int *index, cbx
 void options_guard(struct options *options, const char *what, const char *path, const char *option,
                    bool secret);
 
+/* Refuse what is to be held where nothing would be (options_hold.c). */
+int options_check_holds(const cbx_policy *policy, cbx_error *error);
+
 /* Put file and options together. The policy holds what tells callbox what to do: the file, the
  * command itself, and what was guarded. */
 int options_policy(struct options *options, cbx_error *error, cbx_policy **ret_policy);
