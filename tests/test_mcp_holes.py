@@ -307,6 +307,33 @@ def warden(user):
     check(answer.startswith("WON"), answer)
 
 
+# What code may write on the channel of its result, in place of a result: text that starts anew at each quote, what is
+# deep, what is long. The first number is the length of the frame, the second, 0, says that it is a result.
+FRAMES = {
+    "quotes without an end": "b'\"' + b'\\\\\"' * (n // 2)",
+    "brackets": "b'[' * n",
+    "objects": "b'{\"a\":' * (n // 5)",
+    "one long number": "b'1' * n",
+    "keys that are the same": "b'{' + b','.join([b'\"k\":1'] * (n // 6)) + b'}'",
+    "texts": "b'[' + b','.join([b'\"\\\\u0041\"'] * (n // 9)) + b']'",
+}
+
+
+@for_people("S8 a result that is long to read keeps nobody waiting")
+def slow_result(user):
+    with mcp_client.Server(*BOX, user=user) as server:
+        for what, body in FRAMES.items():
+            took = []
+            for n in (100000, 400000):
+                code = f"import os, struct\nn = {n}\nbody = {body}\ndata = struct.pack('=II', len(body), 0) + body\nwhile data:\n    data = data[os.write(3, data):]\nos._exit(0)"
+                began = time.monotonic()
+                result = server.call("run_python", {"code": code})
+                took.append(time.monotonic() - began)
+                check(len(json.dumps(result)) < 1 << 20, f"{what}: an answer of {len(json.dumps(result))} bytes")
+            check(took[1] < 2 * harness.SLOW + 8 * took[0], f"{what}: {took} s")
+            equal(good(server.call("run_python", {"code": "print(6 * 7)"})), "42\n", f"{what}: the next call")
+
+
 @for_people("S11 calls that take all they can leave the user what he needs, and the server its next call", alone=True)
 def hoard(user):
     kinds = ("notices", "flight", "terminals", "signals")

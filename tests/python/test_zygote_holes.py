@@ -2,10 +2,13 @@
 """What a hostile review has tried on zygotes: modules that want more than a box, calls that want to last
 longer than one, and reports that are lies."""
 
+import concurrent.futures
 import os
+import socket
 import subprocess
 import sys
 import textwrap
+import time
 
 import pytest
 from test_run import until
@@ -57,6 +60,110 @@ def agent(directory, module, prefix=(), before="", policy="None", calls=3):
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120, check=False)  # fmt: skip
     assert done.returncode == 0, (done.stdout, done.stderr)
     return done.stdout.splitlines()
+
+
+# ---- S7, S11: what a call of a zygote could reach or use up, as any other ----
+
+
+def test_s7_a_wardens_socket_in_the_workspace_is_no_way_out_of_a_forked_call(load, tmp_path):  # noqa: F811
+    """Nor is any of the host's that lies where a call may only read; one of its own is a socket as any other."""
+    work, shown = tmp_path / "work", tmp_path / "shown"
+    work.mkdir()
+    shown.mkdir()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(str(shown / "s"))
+        listener.listen()
+        (work / "link").symlink_to(shown / "s")
+        warden = subprocess.Popen([os.environ["CALLBOX_WARDEN"], "warden", "--socket", str(work / "w")], cwd="/")
+        try:
+            until((work / "w").exists)
+            box = load(
+                """
+                import os, socket, struct
+                PID = os.getpid()
+                def reach(path: str, own: bool) -> list:
+                    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+                    if own:
+                        listener.bind(path)
+                        listener.listen()
+                    client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+                    client.settimeout(5)
+                    try:
+                        client.connect(path)
+                        client.send(struct.pack("=IIQQ", 1, 0, 8, 5))
+                        said = bool(own or client.recv(100))
+                    except OSError:
+                        said = False
+                    return [os.getpid() != PID, said]
+                """,
+                policy=Policy(workspace=str(work), read=[str(shown)]),
+            )
+            until(lambda: get(box, "reach", path=str(work / "w"), own=False)[0])
+            for path, own, reached in ((work / "w", False, False), (shown / "s", False, False), (work / "link", False, False), (work / "own", True, True), ("/tmp/own", True, True)):
+                assert get(box, "reach", path=str(path), own=own) == [True, reached], path
+            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:  # the control: outside of a box it is there
+                client.connect(str(shown / "s"))
+            done = subprocess.run([os.environ["CALLBOX_WARDEN"], "run", "--warden", str(work / "w"), "--", "echo", "hi"], stdout=subprocess.PIPE, cwd="/", check=True)
+            assert done.stdout == b"hi\n"
+        finally:
+            warden.terminate()
+            warden.wait(20)
+
+
+HOARD = """
+    import array, ctypes, os, signal, socket, time
+    PID = os.getpid()
+    libc, keep = ctypes.CDLL(None), []
+    def take(kind: str, seconds: float) -> list:
+        n = 0
+        try:
+            while n < 100000:
+                if kind == "notices":
+                    if libc.inotify_init() < 0: break
+                elif kind == "flight":
+                    keep.append(socket.socketpair())
+                    keep[-1][0].sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [0] * 253))])
+                elif kind == "terminals":
+                    keep.append(os.open("/dev/ptmx", os.O_RDWR))
+                else:
+                    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGRTMIN})
+                    if libc.sigqueue(os.getpid(), signal.SIGRTMIN, None) < 0: break
+                n += 1
+        except OSError:
+            pass
+        time.sleep(seconds)
+        return [os.getpid() != PID, n]
+"""
+
+
+def usable():
+    """What a user needs of each kind, with the usual limit on descriptors."""
+    script = textwrap.dedent("""
+        import array, ctypes, os, pty, resource, signal, socket
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(1024, hard), min(1024, hard)))
+        libc = ctypes.CDLL(None)
+        assert libc.inotify_init() >= 0, "notices"
+        a, b = socket.socketpair()
+        a.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [0]))])
+        pty.openpty()
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGRTMIN})
+        assert all(libc.sigqueue(os.getpid(), signal.SIGRTMIN, None) == 0 for i in range(64)), "signals"
+    """)
+    return subprocess.run([sys.executable, "-c", script], stderr=subprocess.PIPE, text=True, check=False).stderr
+
+
+def test_s11_forked_calls_that_take_all_they_can_leave_the_user_what_he_needs(load):  # noqa: F811
+    box = load(HOARD)
+    until(lambda: get(box, "take", kind="signals", seconds=0)[0])
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        calls = [pool.submit(get, box, "take", kind=kind, seconds=2) for kind in ("notices", "flight", "terminals", "signals") * 2]
+        time.sleep(1)
+        assert usable() == ""
+        assert get(box, "take", kind="none", seconds=0)[0]
+        for call in calls:
+            forked, taken = call.result()
+            assert forked and taken < 100000
 
 
 # ---- S20: a /proc of a module's own ----
