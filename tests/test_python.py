@@ -17,7 +17,7 @@ REPO = pathlib.Path(__file__).resolve().parent.parent
 BUILD = pathlib.Path(os.environ.get("CALLBOX_BUILD", REPO / "build"))
 TESTS = REPO / "tests" / "python"
 # By the numbers in their names; how long reading takes is nobody's in particular.
-ATTACKS = "_S1_ or _S5_ or _S14_ or _S19_ or _S2"
+ATTACKS = "_S1_ or _S5_ or _S7_ or _S11_ or _S14_ or _S19_ or _S2 or test_loading"
 
 
 def main():
@@ -44,7 +44,7 @@ def readable(place):
     if is_open(TESTS):
         return TESTS
     place.chmod(0o755)
-    return shutil.copytree(TESTS, place / "tests", ignore=shutil.ignore_patterns("__pycache__"))
+    return shutil.copytree(TESTS, place / "cases", ignore=shutil.ignore_patterns("__pycache__"))
 
 
 def reachable(build, place):
@@ -53,9 +53,10 @@ def reachable(build, place):
         return build
     place.chmod(0o755)
     shutil.copytree(build / "python", place / "python")
-    for path in (build / "callbox", build / "callbox-functions", *build.glob("libcallbox.so*")):
+    (place / "tests").mkdir()
+    for path in (build / "callbox", build / "callbox-functions", *build.glob("libcallbox.so*"), build / "tests" / "callbox-unfenced"):
         if path.is_file():
-            shutil.copy(path, place, follow_symlinks=False)
+            shutil.copy(path, place / path.relative_to(build), follow_symlinks=False)
     return place
 
 

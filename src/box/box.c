@@ -253,6 +253,13 @@ void box_watch(struct box *box)
                 (void)!send(box->control, (char[]){ BOX_WATCH, 0 }, 2, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
+void box_loaded(struct box *box)
+{
+        if (box->control >= 0)
+                (void)!send(box->control, (char[]){ BOX_LOADED, 0 }, 2,
+                            MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
 void box_settle(struct box *box)
 {
         if (box->control >= 0)

@@ -25,6 +25,7 @@ enum box_message {
         BOX_WATCH = 'w',
         BOX_SETTLE = 't',
         BOX_SIGNAL = 's',
+        BOX_LOADED = 'l',
         BOX_OFFER = 'o',
         BOX_GO = 'g',
         BOX_GO_OFFERED = 'h',
@@ -131,6 +132,10 @@ int box_start(struct box *box, const struct box_spec *spec, const int fds[BOX_DE
 /* Let init look at what the tree uses, from now on. A call that is over in a few milliseconds needs
  * no look, and is over sooner without one. */
 void box_watch(struct box *box);
+
+/* Of a zygote's box: it has loaded, and boxes will be forked from it, which need what init looks
+ * after it by (policy/syscalls_loading.c). */
+void box_loaded(struct box *box);
 
 /* The same, but only until nothing happens in the tree any more: a program that is to wait for its
  * input shall cost nothing while it does. */

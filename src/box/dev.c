@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 
 #include "box/child.h"
+#include "box/own.h"
 
 /* The last one only where there may be a terminal to stand for. */
 static const char *const devices[] = {
@@ -94,7 +95,7 @@ static int mount_shared_memory(struct child *child)
         r = root_make(child, "/dev/shm", true, &place);
         if (r < 0)
                 return r;
-        if (fchmodat(place.parent, place.name, 01777, 0) < 0)
+        if (own_fchmodat(place.parent, place.name, 01777) < 0)
                 return step_failed(child, "open shared memory to all", NULL, errno);
         tree = (int)syscall(SYS_open_tree, place.parent, place.name,
                             OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
@@ -124,7 +125,7 @@ int box_fill_dev(struct child *child)
         if (r == 0 && child->shared)
                 r = root_make(child, "/dev/shm", true, &place);
         for (size_t i = 0; r == 0 && i < ARRAY_SIZE(links); i++)
-                if (symlinkat(links[i].target, child->root, links[i].name) < 0)
+                if (own_symlinkat(links[i].target, child->root, links[i].name) < 0)
                         r = step_failed(child, "make a link", links[i].name, errno);
         return r;
 }

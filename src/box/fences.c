@@ -31,6 +31,7 @@ static const char *const fence_names[FENCE_MAX_] = {
         [FENCE_MOULD] = "mould",
         [FENCE_HOLDER] = "holder",
         [FENCE_HIDE] = "hide",
+        [FENCE_LOADING] = "loading",
 };
 
 int box_fence_leave_out(const char *names)

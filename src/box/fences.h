@@ -32,6 +32,7 @@ enum fence {
         FENCE_MOULD,
         FENCE_HOLDER,
         FENCE_HIDE,
+        FENCE_LOADING,
         FENCE_MAX_,
 };
 

@@ -7,7 +7,10 @@
 #include <sys/syscall.h>
 
 #include "box/child.h"
+#include "box/own.h"
 #include "policy/syscalls.h"
+
+uint64_t own_mark;
 
 /* Not by clone3, whose flags a filter cannot see. */
 static pid_t clone_init(const struct plan *plan, int *ret_pidfd)
@@ -64,6 +67,7 @@ static void enter(struct child *child, pid_t zygote)
         const char failed = BOX_FAILED;
         int r;
 
+        own_mark = child->page->mark;
         signal_default(SIGCHLD);
         r = box_await_place(child, &child->page->init_placed);
         /* The zygote's directory may be one that boxes have in common, below what each has of its

@@ -6,10 +6,11 @@
 #include <sys/syscall.h>
 
 #include "box/child.h"
+#include "box/own.h"
 
 static int write_id(struct child *child, const char *file, const char *text)
 {
-        _cleanup_fd_ int fd = openat(child->proc, file, O_WRONLY | O_CLOEXEC);
+        _cleanup_fd_ int fd = own_openat(child->proc, file, O_WRONLY | O_CLOEXEC, 0);
 
         if (fd < 0 || fd_write_all(fd, text, strlen(text)) < 0)
                 return step_failed(child, "write the box's id maps", file, errno);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The guard: which watched call is which, and the making of names. */
 #include "box/guard.h"
+#include "box/own.h"
 
 #include <fcntl.h>
 #include <linux/audit.h>
@@ -61,6 +62,13 @@ static void end_helpers(struct child *child)
                         kill(helpers[i].pid, SIGKILL);
 }
 
+void guard_close(struct child *child)
+{
+        for (unsigned i = 0; i < n_helpers; i++)
+                kill(helpers[i].pid, SIGKILL);
+        child->notifier = base_close(child->notifier);
+}
+
 bool guard_delegate(struct child *child, const struct seccomp_notif *call)
 {
         pid_t pid;
@@ -97,11 +105,11 @@ static void serve_make(struct child *child, const struct seccomp_notif *call, in
         if (r == 0)
                 r = guard_check_new(child, &path);
         if (r == 0 && S_ISDIR(mode))
-                r = mkdirat(path.parent, path.name, mode & 07777) < 0 ? -errno : 0;
+                r = own_mkdirat(path.parent, path.name, mode & 07777) < 0 ? -errno : 0;
         else if (r == 0 && path.slash)
                 r = -ENOENT;
         else if (r == 0)
-                r = mknodat(path.parent, path.name, mode, device) < 0 ? -errno : 0;
+                r = own_mknodat(path.parent, path.name, mode, device) < 0 ? -errno : 0;
         guard_answer(child, call, r);
 }
 
@@ -120,7 +128,7 @@ static void serve_symlink(struct child *child, const struct seccomp_notif *call,
         if (r == 0)
                 r = guard_check_new(child, &path);
         if (r == 0)
-                r = symlinkat(text, path.parent, path.given) < 0 ? -errno : 0;
+                r = own_symlinkat(text, path.parent, path.given) < 0 ? -errno : 0;
         guard_answer(child, call, r);
 }
 
@@ -172,7 +180,8 @@ static int link_to(struct child *child, const struct guard_path *from, const str
                 return -EXDEV; /* as across mounts: then programs copy */
         }
         guard_own_link(held, link);
-        return linkat(AT_FDCWD, link, to->parent, to->given, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
+        return own_linkat(AT_FDCWD, link, to->parent, to->given, AT_SYMLINK_FOLLOW) < 0 ? -errno
+                                                                                        : 0;
 }
 
 /* Which part of the host it is, where no mounts tell. */
@@ -224,9 +233,8 @@ static void serve_move(struct child *child, const struct seccomp_notif *call, en
              ((flags & RENAME_EXCHANGE) && brings_names(child, &to, &from))))
                 r = -EXDEV;
         if (r == 0 && move == MOVE_RENAME)
-                r = syscall(SYS_renameat2, from.parent, from.given, to.parent, to.given, flags) < 0
-                            ? -errno
-                            : 0;
+                r = own_renameat2(from.parent, from.given, to.parent, to.given, flags) < 0 ? -errno
+                                                                                           : 0;
         else if (r == 0)
                 r = link_to(child, &from, &to, (int)flags & ~AT_EMPTY_PATH);
         guard_answer(child, call, r);
@@ -323,11 +331,23 @@ static bool is_served(const struct plan *plan, const struct seccomp_notif *call)
                (flags & O_TMPFILE) == O_TMPFILE;
 }
 
+/* A module may make itself namespaces while it is loaded, in which paths lead elsewhere. */
+static bool has_own_mounts(const struct child *child, const struct seccomp_notif *call)
+{
+        struct stat own, theirs;
+        char path[40];
+
+        text_copy(text_number(path, call->pid), 16, "/ns/mnt");
+        return fstatat(child->proc, "self/ns/mnt", &own, 0) < 0 ||
+               fstatat(child->proc, path, &theirs, 0) < 0 || own.st_ino != theirs.st_ino ||
+               own.st_dev != theirs.st_dev;
+}
+
 bool guard_serve(struct child *child, const struct seccomp_notif *call)
 {
         const struct plan *plan = child->plan;
 
-        if (call->data.arch != AUDIT_ARCH_X86_64)
+        if (call->data.arch != AUDIT_ARCH_X86_64 || (child->zygote && has_own_mounts(child, call)))
                 return false;
         if (call->data.nr == SYS_umask && (plan->guarded || plan->caged)) {
                 guard_umask_set();

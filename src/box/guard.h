@@ -155,5 +155,7 @@ bool guard_delegate(struct child *child, const struct seccomp_notif *call);
 _Noreturn void guard_leave(void);
 /* Init has reaped one, or somebody else. */
 void guard_reaped(pid_t pid);
+/* Look at no more calls. What was begun ends. */
+void guard_close(struct child *child);
 
 #endif

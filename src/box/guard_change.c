@@ -17,6 +17,7 @@
 
 #include "box/guard.h"
 #include "box/init.h"
+#include "box/own.h"
 
 #define PRIVILEGED_BITS (S_ISUID | S_ISGID)
 #define LINKS_MAX 40
@@ -77,25 +78,26 @@ static int apply(int fd, const struct request *request)
         guard_own_link(fd, link);
         switch (request->change) {
         case CHANGE_MODE:
-                r = chmod(link, request->mode & 07777);
+                r = own_fchmodat(AT_FDCWD, link, request->mode & 07777);
                 break;
         case CHANGE_OWNER:
-                r = fchownat(fd, "", request->uid, request->gid, AT_EMPTY_PATH);
+                r = own_fchownat(fd, "", request->uid, request->gid, AT_EMPTY_PATH);
                 break;
         case CHANGE_TIMES: /* by the link, but for a symbolic link itself */
-                r = utimensat(AT_FDCWD, link, request->now ? NULL : request->times, 0);
+                r = own_utimensat(AT_FDCWD, link, request->now ? NULL : request->times, 0);
                 if (r < 0 && errno == ELOOP)
-                        r = utimensat(fd, "", request->now ? NULL : request->times,
-                                      AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW);
+                        r = own_utimensat(fd, "", request->now ? NULL : request->times,
+                                          AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW);
                 break;
         case CHANGE_SIZE:
-                r = truncate(link, request->size);
+                r = own_truncate(link, request->size);
                 break;
         case CHANGE_ATTRIBUTE:
                 r = request->attribute->remove
-                            ? removexattr(link, request->attribute->name)
-                            : setxattr(link, request->attribute->name, request->attribute->value,
-                                       request->attribute->length, request->attribute->flags);
+                            ? own_removexattr(link, request->attribute->name)
+                            : own_setxattr(link, request->attribute->name,
+                                           request->attribute->value, request->attribute->length,
+                                           request->attribute->flags);
                 break;
         }
         return r < 0 ? -errno : 0;
@@ -347,7 +349,7 @@ static void serve_remove(struct child *child, const struct seccomp_notif *call, 
         if (r == 0)
                 r = guard_check_old(child, &path, flags & AT_REMOVEDIR);
         if (r == 0)
-                r = unlinkat(path.parent, path.given, flags) < 0 ? -errno : 0;
+                r = own_unlinkat(path.parent, path.given, flags) < 0 ? -errno : 0;
         if (r == -EACCES && child->plan->explain && path.parent >= 0 &&
             !guard_may_change(child, path.text)) /* Landlock keeps it */
                 notify_trace(child->page, BOX_TRACE_REMOVE, path.text, EACCES);

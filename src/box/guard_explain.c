@@ -15,6 +15,7 @@
 
 #include "box/guard.h"
 #include "box/init.h"
+#include "box/own.h"
 
 #ifndef SYS_fchmodat2
 #define SYS_fchmodat2 452
@@ -373,9 +374,7 @@ static bool is_link_of_system(int base, const char *path)
 {
         struct open_how how = { .flags = O_PATH | O_CLOEXEC | O_NOFOLLOW,
                                 .resolve = RESOLVE_NO_MAGICLINKS };
-        _cleanup_fd_ int fd = strncmp(path, "/usr/", 5) == 0
-                                      ? (int)syscall(SYS_openat2, base, path, &how, sizeof(how))
-                                      : -1;
+        _cleanup_fd_ int fd = strncmp(path, "/usr/", 5) == 0 ? own_openat2(base, path, &how) : -1;
 
         return fd >= 0;
 }
@@ -386,7 +385,7 @@ static bool is_worth_it(int base, const char *path, enum want want, bool link, i
 {
         struct open_how how = { .flags = O_PATH | O_CLOEXEC | (link ? O_NOFOLLOW : 0),
                                 .resolve = RESOLVE_NO_MAGICLINKS };
-        _cleanup_fd_ int fd = (int)syscall(SYS_openat2, base, path, &how, sizeof(how));
+        _cleanup_fd_ int fd = own_openat2(base, path, &how);
 
         if (fd >= 0)
                 return want != SEES || is_closed(fd, mode);

@@ -13,6 +13,7 @@
 
 #include "box/guard.h"
 #include "box/init.h"
+#include "box/own.h"
 
 #define LINKS_MAX 40
 #define RETRIES_MAX 8
@@ -93,7 +94,7 @@ static int open_terminal_of(struct child *child, const struct seccomp_notif *cal
         if (device == 0)
                 return -ENXIO;
         text_number(path + strlen(path), device & 0xff);
-        fd = open(path, flags | O_CLOEXEC | O_NOCTTY, 0);
+        fd = own_openat(AT_FDCWD, path, flags | O_CLOEXEC | O_NOCTTY, 0);
         return fd < 0 ? -errno : fd;
 }
 
@@ -228,7 +229,7 @@ static int try_at_once(struct child *child, const struct seccomp_notif *call,
                 return -EAGAIN;
         if (opening->flags & O_NOFOLLOW)
                 how.flags |= O_NOFOLLOW;
-        held = (int)syscall(SYS_openat2, -1, path, &how, sizeof(how));
+        held = own_openat2(-1, path, &how);
         if (held < 0)
                 return errno == ELOOP || errno == EXDEV ? -EAGAIN : -errno;
         r = guard_text_of(held, text, sizeof(text));
@@ -261,9 +262,9 @@ static int make_file(struct child *child, const struct seccomp_notif *call,
         guard_take_umask(child, call);
         if (!guard_is_alive(child, call))
                 return DONE;
-        fd = openat(path->parent, path->name,
-                    opening->flags | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY,
-                    opening->mode);
+        fd = own_openat(path->parent, path->name,
+                        opening->flags | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY,
+                        opening->mode);
         if (fd < 0)
                 return errno == EEXIST ? -EAGAIN : -errno;
         return fd + 2; /* 0 and 1 mean other things */

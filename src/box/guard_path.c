@@ -10,6 +10,7 @@
 
 #include "box/guard.h"
 #include "box/init.h"
+#include "box/own.h"
 
 #ifndef PIDFD_THREAD /* newer than the headers */
 #define PIDFD_THREAD O_EXCL
@@ -165,7 +166,7 @@ int guard_open_own(int fd, int flags, mode_t mode)
         char name[24];
 
         text_number(name, (uint64_t)fd);
-        return openat(own_descriptors(), name, flags, mode);
+        return own_openat(own_descriptors(), name, flags, mode);
 }
 
 int guard_text_of(int fd, char *room, size_t size)
@@ -374,8 +375,7 @@ int guard_resolve_from(struct child *child, const struct seccomp_notif *call, in
                 text_copy(ret->given + strlen(ret->given), 2, "/");
         if (slash)
                 slash[slash == room ? 1 : 0] = '\0';
-        ret->parent =
-                slash ? (int)syscall(SYS_openat2, base, room, &how, sizeof(how)) : TAKE_FD(base);
+        ret->parent = slash ? own_openat2(base, room, &how) : TAKE_FD(base);
         if (ret->parent < 0)
                 return -errno;
         r = guard_text_of(ret->parent, ret->text, sizeof(ret->text));

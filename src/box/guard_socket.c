@@ -21,6 +21,7 @@
 #include "box/fences.h"
 #include "box/guard.h"
 #include "box/init.h"
+#include "box/own.h"
 #include "box/tree.h"
 #include "policy/landlock_abi.h"
 
@@ -270,7 +271,7 @@ static int connect_path(struct child *child, const struct seccomp_notif *call,
         note_network_used(child); /* whoever is there may be handed descriptors */
         text_copy(to.sun_path, sizeof(to.sun_path), "/proc/self/fd/");
         text_number(to.sun_path + strlen(to.sun_path), (uint64_t)target);
-        r = connect(request->fd, (struct sockaddr *)&to, sizeof(to)) < 0 ? -errno : 0;
+        r = own_connect(request->fd, (struct sockaddr *)&to, sizeof(to)) < 0 ? -errno : 0;
         if (r == 0 && inside && !listens_inside(child, request->fd)) {
                 notify_trace(child->page, BOX_TRACE_CONNECT, place, EACCES);
                 return -EACCES;
@@ -295,7 +296,7 @@ static int connect_for(struct child *child, const struct seccomp_notif *call)
                 notify_trace(child->page, BOX_TRACE_CONNECT, "an abstract socket", EPERM);
                 return -EPERM;
         }
-        if (connect(request.fd, (const struct sockaddr *)address, request.length) == 0)
+        if (own_connect(request.fd, (const struct sockaddr *)address, request.length) == 0)
                 return 0;
         r = -errno;
         if (child->plan->explain && (r == -ENETUNREACH || r == -ENETDOWN) &&
@@ -386,7 +387,7 @@ static int bind_path(struct child *child, const struct seccomp_notif *call,
         if (!whole && fchdir(path.parent) < 0)
                 return -errno;
         guard_take_umask(child, call);
-        r = bind(request->fd, (struct sockaddr *)&to, sizeof(to)) < 0 ? -errno : 0;
+        r = own_bind(request->fd, (struct sockaddr *)&to, sizeof(to)) < 0 ? -errno : 0;
         if (r == -EROFS && child->plan->explain)
                 notify_trace(child->page, BOX_TRACE_WRITE, path.text, EROFS);
         return r == 0 && request->stands_in ? put_in_place(child, call, request->fd) : r;
@@ -407,7 +408,7 @@ static int bind_for(struct child *child, const struct seccomp_notif *call)
                         notify_trace(child->page, BOX_TRACE_BIND, "an abstract socket", EPERM);
                 return -EPERM; /* a name of the host's network */
         }
-        if (bind(request.fd, (struct sockaddr *)&request.address.any, request.length) == 0)
+        if (own_bind(request.fd, (struct sockaddr *)&request.address.any, request.length) == 0)
                 return 0;
         r = -errno;
         if (child->plan->explain && (r == -EADDRNOTAVAIL || r == -EACCES) &&

@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 
 #include "box/child.h"
+#include "box/own.h"
 
 /* The place in the stage of what hides step number `index`. */
 static const char *hide_name(size_t index, char room[32])
@@ -68,8 +69,8 @@ int box_seal_hidden(struct child *child)
 
                 if (step->kind != PLAN_HIDE)
                         continue;
-                if (fchmodat(child->root, hide_name(i, name), shows_below(child, i) ? 0111 : 0, 0) <
-                    0) {
+                if (own_fchmodat(child->root, hide_name(i, name),
+                                 shows_below(child, i) ? 0111 : 0) < 0) {
                         if (errno == ENOENT)
                                 continue; /* it was not shown in the first place */
                         return step_failed(child, "seal what hides", step->target, errno);

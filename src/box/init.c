@@ -204,6 +204,10 @@ static _Noreturn void live(struct child *child, int signals)
                         settling = order[0] == BOX_SETTLE;
                         next = settling ? time_now() + LOOK_USUAL : 0;
                 }
+                if (fds[CONTROL].revents && order[0] == BOX_LOADED && child->zygote) {
+                        guard_close(child);
+                        fds[NOTIFIER] = (struct pollfd){ .fd = -1 };
+                }
                 if (fds[CONTROL].revents && order[0] == BOX_SIGNAL && child->main > 0)
                         pass_on(child, order[1]);
                 if (fds[NOTIFIER].revents & POLLIN) {
@@ -259,7 +263,9 @@ static int await_main(struct child *child)
 static int release_main(struct child *child)
 {
         _cleanup_fd_ int ruleset = -1;
-        bool notifies = box_fence(FENCE_SYSCALLS) && !child->zygote;
+        bool notifies =
+                box_fence(FENCE_SYSCALLS) &&
+                (!child->zygote || (child->plan->loading_filter && box_fence(FENCE_LOADING)));
         char byte;
         int r = box_open_ruleset(child, &ruleset);
 

@@ -13,6 +13,7 @@
 #include <termios.h>
 
 #include "box/child.h"
+#include "box/own.h"
 
 #define SIGNALS 64
 
@@ -49,7 +50,7 @@ int box_make_terminal(struct child *child)
 {
         int unlock = 0;
 
-        child->terminal[0] = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
+        child->terminal[0] = own_openat(AT_FDCWD, "/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC, 0);
         if (child->terminal[0] < 0 || ioctl(child->terminal[0], TIOCSPTLCK, &unlock) < 0)
                 return step_failed(child, "make a terminal", NULL, errno);
         child->terminal[1] = ioctl(child->terminal[0], TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);

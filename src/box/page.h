@@ -102,6 +102,7 @@ struct box_page {
                 char *directory;
                 char **argv, **environment; /* into block */
         } spec;
+        uint64_t mark; /* of init's own calls, where it has the filter of a zygote (own.h) */
         size_t block_used;
         char block[BOX_BLOCK_SIZE];
 };

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 
 #include "box/child.h"
+#include "box/own.h"
 
 /* What anyone may read on a host although it is about the whole of it. The rest of /proc that is
  * about the host cannot be changed, the whole being read-only. */
@@ -44,7 +45,7 @@ static int set_namespace_limits(struct child *child)
 {
         for (size_t i = 0; !child->zygote && i < ARRAY_SIZE(namespace_limits); i++) {
                 _cleanup_fd_ int fd =
-                        openat(child->proc, namespace_limits[i].path, O_WRONLY | O_CLOEXEC);
+                        own_openat(child->proc, namespace_limits[i].path, O_WRONLY | O_CLOEXEC, 0);
 
                 if (fd < 0 && errno == ENOENT)
                         continue; /* a kernel built without this limit */
@@ -99,14 +100,14 @@ static int mask_proc(struct child *child)
                 r = root_find(child, "/dev/shm/.directory", &directory);
         if (r < 0)
                 return r;
-        if (mknodat(file.parent, file.name, S_IFREG, 0) < 0 ||
-            mkdirat(directory.parent, directory.name, 0) < 0)
+        if (own_mknodat(file.parent, file.name, S_IFREG, 0) < 0 ||
+            own_mkdirat(directory.parent, directory.name, 0) < 0)
                 return step_failed(child, "mask /proc", NULL, errno);
         r = mask_all(child, &file, &directory);
         if (r < 0)
                 return r;
-        if (unlinkat(file.parent, file.name, 0) < 0 ||
-            unlinkat(directory.parent, directory.name, AT_REMOVEDIR) < 0)
+        if (own_unlinkat(file.parent, file.name, 0) < 0 ||
+            own_unlinkat(directory.parent, directory.name, AT_REMOVEDIR) < 0)
                 return step_failed(child, "mask /proc", NULL, errno);
         return 0;
 }

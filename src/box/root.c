@@ -20,6 +20,7 @@
 #include <sys/syscall.h>
 
 #include "box/child.h"
+#include "box/own.h"
 
 #define BLOCK 4096 /* of a tmpfs */
 
@@ -30,7 +31,7 @@ int root_open(int root, const char *path, uint64_t flags)
                 .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS,
         };
 
-        return (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
+        return own_openat2(root, path, &how);
 }
 
 /* Everything that a box or its mould mounts itself is a tmpfs, marked by being listed here. */
@@ -88,7 +89,8 @@ int root_new_tmpfs(struct child *child, uint64_t size, const char *mode)
 static int make_name(struct child *child, int parent, const char *name, bool directory,
                      const char *path)
 {
-        int r = directory ? mkdirat(parent, name, 0755) : mknodat(parent, name, S_IFREG | 0444, 0);
+        int r = directory ? own_mkdirat(parent, name, 0755)
+                          : own_mknodat(parent, name, S_IFREG | 0444, 0);
 
         if (r < 0 && errno != EEXIST)
                 return step_failed(child, "make a mount point", path, errno);
@@ -264,7 +266,7 @@ static int add_link(struct child *child, const struct plan_step *step)
         if (r < 0)
                 return r;
         /* A link that a shown tree has already, or has no place for, is as good as ours. */
-        if (place.own && symlinkat(step->text, place.parent, place.name) < 0 && errno != EEXIST)
+        if (place.own && own_symlinkat(step->text, place.parent, place.name) < 0 && errno != EEXIST)
                 return step_failed(child, "make a link", step->target, errno);
         return 0;
 }
@@ -284,8 +286,9 @@ static int keep_open(struct child *child, const struct place *place, const char 
 /* Make a file of the box's own, in a directory of its own. */
 static int write_file(struct child *child, const struct place *place, const struct plan_step *step)
 {
-        _cleanup_fd_ int fd = openat(place->parent, place->name,
-                                     O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0444);
+        _cleanup_fd_ int fd =
+                own_openat(place->parent, place->name,
+                           O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0444);
 
         if (fd < 0 || fd_write_all(fd, step->text, strlen(step->text)) < 0)
                 return step_failed(child, "make a file", step->target, errno);

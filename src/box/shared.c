@@ -22,6 +22,7 @@
 
 #include "box/guard.h"
 #include "box/init.h"
+#include "box/own.h"
 
 #define FILES_MAX 1024
 #define PIECES_MAX 512
@@ -90,7 +91,7 @@ static bool is_left(const struct child *child, int fd)
         if (!looked_at && !*child->plan->policy->syscalls_allow) /* other calls may give one too */
                 return true;
         guard_own_link(fd, link);
-        writer = open(link, O_RDWR | O_CLOEXEC);
+        writer = own_openat(AT_FDCWD, link, O_RDWR | O_CLOEXEC, 0);
         if (writer >= 0)
                 (void)!ftruncate(writer, 0);
         return fstat(fd, &st) == 0 && (uint64_t)st.st_blocks * 512 <= SMALL;
@@ -149,7 +150,7 @@ static int make_file(struct child *child, const struct seccomp_notif *call)
         /* The kernel does not know the first descriptor as one that writes; a second one it does,
          * which is_left needs. */
         guard_own_link(made, link);
-        fd = open(link, O_RDWR | O_CLOEXEC);
+        fd = own_openat(AT_FDCWD, link, O_RDWR | O_CLOEXEC, 0);
         kept = open(link, O_RDONLY | O_CLOEXEC);
         if (fd < 0 || kept < 0 || fstat(kept, &st) < 0)
                 return -errno;

@@ -57,6 +57,7 @@ struct plan *plan_free(struct plan *plan)
         free(plan->directory);
         free(plan->filter_own);
         free(plan->zygote_filter_own);
+        free(plan->loading_filter);
         free(plan->denied);
         cbx_policy_unref((cbx_policy *)plan->policy);
         free(plan);
@@ -354,6 +355,24 @@ static uid_t choose_id(void)
 
 /* Root hands its boxes to an id that is nobody's; everyone else, and a root that has no such id
  * to give (in a container that maps a single one), stays who he is, without any privilege. */
+/* Of a zygote: while it loads, somebody looks after what it does to files and where it connects. */
+static int compile_zygote(struct plan *plan, cbx_error *error)
+{
+        unsigned looked = plan->calls & (SYSCALLS_GUARDED | SYSCALLS_SOCKETS);
+        int r = syscalls_compile(plan->policy, SYSCALLS_ZYGOTE, error, &plan->zygote_filter,
+                                 &plan->zygote_filter_length, &plan->zygote_filter_own);
+
+        if (r < 0 || !looked)
+                return r;
+        if (getrandom(&plan->loading_mark, sizeof(plan->loading_mark), 0) !=
+            (ssize_t)sizeof(plan->loading_mark))
+                return error_set(error, -errno, "", "cannot choose a number: %s", strerror(errno));
+        plan->loading_mark |= 1; /* never that of who has none */
+        r = syscalls_compile_loading(looked, plan->loading_mark, &plan->loading_filter,
+                                     &plan->loading_filter_length);
+        return r < 0 ? error_oom(error) : 0;
+}
+
 static void set_identity(struct plan *plan)
 {
         struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -517,8 +536,7 @@ int plan_compile(cbx_policy *policy, const struct plan_options *options, cbx_err
         /* A zygote makes namespaces, and may mount a /proc of its own there. In that the host's
          * root changes settings of the kernel by his id alone, without any capability. */
         if (r == 0 && options->zygote && !plan->caged && !plan->host_root)
-                r = syscalls_compile(policy, SYSCALLS_ZYGOTE, error, &plan->zygote_filter,
-                                     &plan->zygote_filter_length, &plan->zygote_filter_own);
+                r = compile_zygote(plan, error);
         if (r < 0)
                 return r;
         r = list_denied(plan);

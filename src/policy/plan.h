@@ -196,7 +196,10 @@ struct plan {
         const struct sock_filter *zygote_filter;
         unsigned short zygote_filter_length;
         struct sock_filter *zygote_filter_own;
-        int landlock_abi; /* 0: the kernel has none */
+        struct sock_filter *loading_filter; /* a second one, while it loads; NULL: none is needed */
+        unsigned short loading_filter_length;
+        uint64_t loading_mark; /* of calls that it lets pass (box/own.h); 0: there is no such */
+        int landlock_abi;      /* 0: the kernel has none */
         char *wipe;
         size_t wipe_length;
         char **warnings; /* NULL-terminated; shown in the report */

@@ -50,9 +50,10 @@ static bool in_table(const char *name, const char *const *table, size_t length)
         return false;
 }
 
-/* A zygote has nobody to ask: there is one listener at most in a chain of filters, and that is the
- * one of a forked box. Without a tracer this is ENOSYS, and where the policy allows one nothing is
- * forked; where the filter of a box that was forked asks its init, that goes first. */
+/* A zygote that has loaded has nobody to ask (until then: syscalls_loading.c): there is one
+ * listener at most in a chain of filters, and that is the one of a forked box. Without a tracer
+ * this is ENOSYS, and where the policy allows one nothing is forked; where the filter of a box that
+ * was forked asks its init, that goes first. */
 uint32_t syscalls_default(unsigned variant)
 {
         return variant & SYSCALLS_ZYGOTE ? SCMP_ACT_TRACE(0) : SCMP_ACT_NOTIFY;

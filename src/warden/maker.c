@@ -66,6 +66,7 @@ static void pack_plan(struct pack *pack, const struct plan *plan)
                 fork_plan_pack(&forks, plan);
         pack->failed |= forks.failed;
         pack_bytes(pack, forks.buffer.data, forks.buffer.length);
+        pack_number(pack, plan->loading_mark);
 }
 
 /* Compile the plan and tell the warden. Returns false when there is none. */
@@ -352,6 +353,7 @@ static int unpack_plan(struct unpack *unpack, struct maker_plan *ret)
                 plan->facts[i].guarded = unpack_number(unpack);
         }
         ret->forks = unpack_bytes(unpack, &ret->forks_length);
+        plan->loading_mark = unpack_number(unpack);
         plan->n_rlimits = plan_rlimits(&plan->policy->limits, plan->rlimits);
         if (!plan->guards || !plan->facts)
                 return -ENOMEM;

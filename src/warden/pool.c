@@ -177,7 +177,7 @@ int pool_ask_for_zygote(struct pool *pool)
 }
 
 /* Is the host as it was when the plan was made, as far as one may look without waiting? What comes
- * to be under a protected name init keeps; a zygote has no such init. */
+ * to be under a protected name init keeps; a zygote has no such init once it has loaded. */
 static bool shows_host(const struct pool *pool, bool zygote)
 {
         return !pool->plan || pool->plan->plan.remote ||

@@ -143,6 +143,8 @@ static int order(struct zygote *zygote, struct pool_box *box)
         if (r == 0)
                 r = box_open(&box->prepared.box, &zygote->plan->plan, page, &ends, NULL);
         if (r == 0)
+                box->prepared.box.page->mark = zygote->plan->plan.loading_mark;
+        if (r == 0)
                 r = wire_send(zygote->socket.fd, WIRE_MAKE, NULL, 0,
                               (int[]){ [ZYGOTE_PAGE] = page,
                                        [ZYGOTE_CONTROL] = ends.control,
@@ -237,6 +239,7 @@ static void hear(struct watch *watch, uint32_t events)
         if (r == 0 && message.type == WIRE_READY && !zygote->ready) {
                 zygote->ready = true;
                 pool->slow = false;
+                box_loaded(&zygote->box.box);
                 loop_set_timer(pool->pools->loop, &zygote->patience, LOOP_NEVER);
                 r = zygote_refill(pool);
         } else if (r == 0 && message.type == WIRE_BOX && zygote->ready) {
