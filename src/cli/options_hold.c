@@ -57,7 +57,9 @@ int options_check_holds(const cbx_policy *policy, cbx_error *error)
         for (char **held = policy->hold; r == 0 && directory && held && *held; held++) {
                 _cleanup_free_ char *path = policy_canonical(directory, *held);
 
-                r = path ? check_pattern(*held, path, error) : error_oom(error);
+                if (!path)
+                        return error_oom(error);
+                r = check_pattern(*held, path, error);
                 if (r == 0)
                         r = check_place(policy, directory, path, error);
         }
