@@ -65,9 +65,9 @@ bool syscalls_is_network_socket(const uint64_t *arguments);
  * whether libseccomp knows it: a policy can name no other. */
 bool syscalls_name(uint32_t arch, int number, char *ret, size_t room);
 
-/* The filter of a zygote while it loads, beside its own: calls that make, change or take away files,
- * with SYSCALLS_GUARDED, and that connect, with SYSCALLS_SOCKETS, go to init, unless they are marked
- * (syscalls_loading.c). To be freed. */
+/* The filter of a zygote while it loads, beside its own: calls that make, change or take away
+ * files, with SYSCALLS_GUARDED, and that connect, with SYSCALLS_SOCKETS, go to init, unless they
+ * are marked (syscalls_loading.c). To be freed. */
 int syscalls_compile_loading(unsigned variant, uint64_t mark, struct sock_filter **ret,
                              unsigned short *ret_n);
 
