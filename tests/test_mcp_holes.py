@@ -105,7 +105,7 @@ class McpBox(suite.Box):
         command = [*prefix, Tools.unfenced, "warden", "--socket", path, "--without", f"{self.without},cgroup"]
         process = subprocess.Popen(harness.as_user(command) if self.user else command, stdin=subprocess.DEVNULL, cwd="/")
         try:
-            check(wait_until(lambda: os.path.exists(path), 10), "no warden")
+            check(wait_until(lambda: os.path.exists(path), 60), "no warden")
             yield path
         finally:
             harness.end(process)
@@ -130,7 +130,7 @@ class McpBox(suite.Box):
         """What a call prints comes with its answer: whether it has begun is seen by its process."""
         with self.server(options) as server:
             asked = self.ask(server, args, None)
-            if not wait_until(lambda: harness.processes_with(self.token), 10):
+            if not wait_until(lambda: harness.processes_with(self.token), 60):
                 raise suite.Untried("the payload did not start")
             time.sleep(0.1)
 
@@ -287,7 +287,7 @@ def warden(user):
     line = [Tools.callbox, "warden", "--socket", str(path)]
     process = subprocess.Popen(harness.as_user(line) if user else line, env=ENVIRONMENT, cwd="/")
     try:
-        check(wait_until(path.exists, 10), "no warden")
+        check(wait_until(path.exists, 60), "no warden")
         with mcp_client.Server("--workspace", top / "ws", "--warden", path, *BOX, user=user) as server:
             asked = [server.ask("tools/call", {"name": "run_command", "arguments": {"command": f"{PYTHON} talk.py w.sock 1.5"}}, **mcp_client.modern())
                      for _ in range(3)]  # fmt: skip
