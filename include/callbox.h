@@ -299,6 +299,9 @@ typedef struct cbx_guarantee {
         const char *name;
         int enforced;
         const char *by; /* by what; or why it is not */
+        /* Of cbx_capabilities alone. */
+        int required;    /* the policy runs nothing without it */
+        const char *fix; /* how to get one that is not enforced; may be empty */
 } cbx_guarantee;
 
 /* NULL-terminated lists, which belong to the report; NULL when memory ran out. They are made when
@@ -380,6 +383,139 @@ CBX_API int cbx_signal(cbx_call *call, int signal);
 /* End the call if it still runs, and forget it. NULL is allowed. Returns NULL. */
 CBX_API cbx_call *cbx_call_free(cbx_call *call);
 
+/* ---- Capabilities --------------------------------------------------------------------- */
+
+/* What calls under a policy have here, before there is one. It belongs to the list. */
+typedef struct cbx_capability_list {
+        size_t size;
+        const char *backend; /* that keeps them: "namespaces", "landlock", "host" ... */
+        int met;             /* what the policy requires is enforced: it does not refuse a call */
+        const cbx_guarantee *const *guarantees; /* NULL-terminated: those of a report */
+        const char *const *warnings;            /* the same */
+        void *owner;                            /* private */
+} cbx_capability_list;
+
+#define CBX_CAPABILITY_LIST_INIT                                                                   \
+        {                                                                                          \
+                sizeof(cbx_capability_list), NULL, 0, NULL, NULL, NULL                             \
+        }
+
+/* Ask the warden what it enforces for this policy on this host: every guarantee that the report of
+ * a call would list, by what, or why not and how to get it. A policy that cannot be kept for
+ * another reason, a path that is not there, is the error of cbx_prepare. Waits for the answer. */
+CBX_API int cbx_capabilities(cbx_warden *warden, cbx_policy *policy, cbx_capability_list *ret_list,
+                             cbx_error *error);
+
+/* The same as JSON, to be freed with free(3). */
+CBX_API int cbx_capabilities_print(const cbx_capability_list *list, char **ret_json,
+                                   cbx_error *error);
+CBX_API void cbx_capabilities_free(cbx_capability_list *list);
+
+/* What calls can be run by here, as JSON, to be freed with free(3): an array of objects with a name
+ * ("auto", "namespaces", "landlock", "host"), whether it is available, the guarantees that it keeps
+ * under an empty policy, and where it is not available why and what to do. */
+CBX_API int cbx_backends(cbx_warden *warden, char **ret_json, cbx_error *error);
+
+/* ---- Modes, routes and backends ------------------------------------------------------- */
+
+/*
+ * Whether tools run in boxes is the application's decision: it opens the toolbox with a mode, rules
+ * for single tools and backends of its own. A manifest can only ask for less ("route"); a policy, a
+ * spec and whoever calls a tool have no say in it. A toolbox without any of this is strict.
+ */
+enum {
+        CBX_STRICT, /* a tool runs in a box or not at all */
+        CBX_WARN,   /* without one, and the report and the log say that it should have had one */
+        CBX_OFF,    /* without one */
+};
+
+/* What a rule makes of the tools that it names. */
+enum {
+        CBX_BOXED,    /* as the mode says; so is a tool that no rule names */
+        CBX_ELEVATED, /* they run without a box, in every mode */
+        CBX_REFUSED,  /* they do not run */
+};
+
+/* Rules stand in an array that ends with one without a pattern; the first that names a tool counts.
+ * This struct does not grow. */
+typedef struct cbx_rule {
+        const char *pattern; /* the name of a tool, or one as of fnmatch(3): "git_*" */
+        int means;           /* CBX_BOXED ... */
+        const char *backend; /* of CBX_BOXED: what runs them; NULL: the toolbox's */
+} cbx_rule;
+
+enum { CBX_TO_BOX, CBX_TO_HOST, CBX_TO_NOBODY };
+
+/* Where a call goes. Texts are good as long as the rules and the toolbox are. */
+typedef struct cbx_decision {
+        size_t size;
+        int route;           /* CBX_TO_BOX ... */
+        const char *reason;  /* one sentence */
+        const char *backend; /* that runs it: "auto", "host", ...; "" of CBX_TO_NOBODY */
+} cbx_decision;
+
+#define CBX_DECISION_INIT                                                                          \
+        {                                                                                          \
+                sizeof(cbx_decision), 0, NULL, NULL                                                \
+        }
+
+/* Decide by a mode and rules alone, which may be NULL. */
+CBX_API int cbx_decide(int mode, const cbx_rule *rules, const char *tool,
+                       cbx_decision *ret_decision, cbx_error *error);
+
+/* What a backend of the application's is asked to run. A struct of the library's, which grows. */
+typedef struct cbx_order {
+        const char *tool;
+        const char *arguments;   /* JSON, checked */
+        const char *const *argv; /* what would run in a box ... */
+        const char *const
+                *environment; /* ... with these variables beside those of the policy ... */
+        const void *input;    /* ... and this on stdin */
+        size_t input_length;
+        cbx_policy *policy;
+        /* Those of the call; 0: none. `capture` is kept of each stream, more of it is cut out. */
+        double wall_limit, cpu_limit, cpus_limit; /* seconds */
+        uint64_t memory_limit, process_limit, file_size_limit, open_files_limit, output_limit;
+        uint64_t capture_limit;
+} cbx_order;
+
+/* What came of it, as its backend tells: all of it 0 or a negative errno. Bytes are copied. */
+typedef struct cbx_outcome cbx_outcome;
+CBX_API int cbx_outcome_output(cbx_outcome *outcome, const void *data, size_t length);
+CBX_API int cbx_outcome_errors(cbx_outcome *outcome, const void *data, size_t length);
+/* Why it ended, a cbx_reason, with the exit code or the signal. */
+CBX_API int cbx_outcome_end(cbx_outcome *outcome, int reason, int code_or_signal);
+CBX_API int cbx_outcome_warn(cbx_outcome *outcome, const char *text);
+
+/* Which guarantees a backend keeps. One that it does not name is not enforced. */
+typedef struct cbx_promises cbx_promises;
+CBX_API int cbx_promise(cbx_promises *promises, const char *guarantee, const char *by);
+
+/*
+ * A backend of the application's own, which runs the commands of tools elsewhere: in a container,
+ * on another machine. `run` is called by the thread that starts a call, which waits for it, without
+ * any lock; several at once where threads do so. It returns 0 once cbx_outcome_end was called;
+ * anything else is a call that could not be made, with this error. It is not asked where it is not
+ * available, or does not promise what the policy requires: then there is no call.
+ */
+typedef struct cbx_backend {
+        size_t size;
+        const char *name;
+        void *userdata;
+        /* 0; else a negative errno, with why and what to do about it in the error. */
+        int (*is_available)(void *userdata, cbx_error *error);
+        int (*capabilities)(void *userdata, cbx_policy *policy, cbx_promises *promises);
+        int (*run)(void *userdata, const cbx_order *order, cbx_outcome *outcome, cbx_error *error);
+} cbx_backend;
+
+#define CBX_BACKEND_INIT                                                                           \
+        {                                                                                          \
+                sizeof(cbx_backend), NULL, NULL, NULL, NULL, NULL                                  \
+        }
+
+/* The caller's log. Level: "warning". It is called by the thread that starts a call. */
+typedef void cbx_log(void *userdata, const char *level, const char *text);
+
 /* ---- Tools ---------------------------------------------------------------------------- */
 
 /*
@@ -399,11 +535,18 @@ typedef struct cbx_toolbox_options {
         unsigned calls;       /* of all its tools at once; 0: as many as the warden allows */
         const char *server;   /* program that serves functions of shared objects; default:
                                  $CALLBOX_FUNCTIONS, else the one that was installed */
+        /* Where its tools run. All of it is copied but for the backends' userdata. */
+        int mode;                           /* CBX_STRICT ... */
+        const cbx_rule *rules;              /* NULL: none */
+        const cbx_backend *const *backends; /* that rules may name, NULL-terminated; NULL: none */
+        const char *backend;                /* of tools whose rule names none; default: "auto" */
+        cbx_log *log;                       /* told what runs without a box that should not */
+        void *log_userdata;
 } cbx_toolbox_options;
 
 #define CBX_TOOLBOX_OPTIONS_INIT                                                                   \
         {                                                                                          \
-                sizeof(cbx_toolbox_options), NULL, NULL, 0, NULL                                   \
+                sizeof(cbx_toolbox_options), NULL, NULL, 0, NULL, 0, NULL, NULL, NULL, NULL, NULL  \
         }
 
 CBX_API int cbx_toolbox_open(cbx_warden *warden, const cbx_toolbox_options *options,
@@ -482,6 +625,18 @@ CBX_API int cbx_toolbox_get(cbx_toolbox *toolbox, const char *name, char **ret_j
 CBX_API int cbx_toolbox_list(cbx_toolbox *toolbox, const char *query, char **ret_json,
                              cbx_error *error);
 
+/* Where a call of this tool would go. -ENOENT: there is none of that name. */
+CBX_API int cbx_toolbox_decide(cbx_toolbox *toolbox, const char *name, cbx_decision *ret_decision,
+                               cbx_error *error);
+/* What calls of it have there: as cbx_capabilities, for its policy and what runs it. */
+CBX_API int cbx_toolbox_capabilities(cbx_toolbox *toolbox, const char *name,
+                                     cbx_capability_list *ret_list, cbx_error *error);
+/* As cbx_backends, with those that were added. */
+CBX_API int cbx_toolbox_backends(cbx_toolbox *toolbox, char **ret_json, cbx_error *error);
+/* 0: it can be used here; else a negative errno, and the error says why not and what to do. */
+CBX_API int cbx_toolbox_backend_available(cbx_toolbox *toolbox, const char *backend,
+                                          cbx_error *error);
+
 /*
  * Call a tool with JSON arguments (NULL: an empty object). The call is one like any other: events
  * and report come by cbx_step and cbx_wait, cbx_report_result tells what came of it. An unknown
@@ -505,6 +660,9 @@ typedef struct cbx_result {
         const char *reason;  /* ... namely this; NULL otherwise */
         uint64_t duration;   /* nanoseconds, from the start of its box to its end */
         uint64_t started_at; /* nanoseconds since 1970, UTC */
+        /* Where it went, "box", "host" or "nobody", and why; NULL where the toolbox has neither a
+         * mode nor rules, and everything goes to a box. */
+        const char *route, *route_reason;
 } cbx_result;
 
 /* A mistake in the arguments, or in a result that breaks the tool's own output schema. */

@@ -4,6 +4,8 @@
  * before it starts main: ids, privileges, and the Landlock domain that decides what can be opened.
  * So whatever init does for the program, it can do no more than the program. Main adds what holds
  * for it alone (main.c): a domain of its own, from which it cannot signal init, and the filter.
+ *
+ * A call without a box has the same processes, and none of these fences.
  */
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -193,18 +195,28 @@ static int begin(struct child *child)
         return box_enter_cgroup(child);
 }
 
+/* Without a box: whatever the program starts can be ended, which a program that gains other rights
+ * by being executed could not. */
+static int forgo_gains(struct child *child)
+{
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+                return step_failed(child, "forbid new privileges", NULL, errno);
+        return 0;
+}
+
 _Noreturn void box_enter_cage(struct child *child)
 {
         const char failed = BOX_FAILED;
+        bool boxed = !child->plan->unboxed;
         int r = box_begin(child);
 
         if (r == 0)
                 r = begin(child);
         if (r == 0)
-                r = forgo_privileges(child);
+                r = boxed ? forgo_privileges(child) : forgo_gains(child);
         if (r == 0 && child->plan->tty) /* of the host's terminals it will reach no other */
                 r = box_make_terminal(child);
-        if (r == 0)
+        if (r == 0 && boxed)
                 r = enter_domain(child);
         if (r == 0)
                 r = box_start_main(child); /* puts up its own fences */

@@ -264,7 +264,7 @@ static int release_main(struct child *child)
 {
         _cleanup_fd_ int ruleset = -1;
         bool notifies =
-                box_fence(FENCE_SYSCALLS) &&
+                box_fence(FENCE_SYSCALLS) && !child->plan->unboxed &&
                 (!child->zygote || (child->plan->loading_filter && box_fence(FENCE_LOADING)));
         char byte;
         int r = box_open_ruleset(child, &ruleset);
@@ -275,7 +275,8 @@ static int release_main(struct child *child)
                 return r;
         if (notifies && descriptor_receive(child->pair[0], &child->notifier, 1, &byte) <= 0)
                 return step_failed(child, "take the notifier from the main process", NULL, EPIPE);
-        if (child->plan->guarded || child->plan->hides || child->plan->caged) /* often asked */
+        if (notifies &&
+            (child->plan->guarded || child->plan->hides || child->plan->caged)) /* often asked */
                 (void)ioctl(child->notifier, SECCOMP_IOCTL_NOTIF_SET_FLAGS, WAKES_IN_PLACE, 0);
         if (notifies && child->notifier < 0) /* dropped on the way, for want of room */
                 return step_failed(child, "take the notifier from the main process", NULL, EMFILE);

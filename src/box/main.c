@@ -195,7 +195,7 @@ static int enter(struct child *child)
         box_hurry(child);
         if (r == 0 && child->forked)
                 r = box_start_holder(child);
-        if (r == 0 && box_fence(FENCE_SYSCALLS))
+        if (r == 0 && box_fence(FENCE_SYSCALLS) && !child->plan->unboxed)
                 r = box_load_filter(child);
         /* Afterwards: the filter's notifier travels to init, and the kernel bounds what is in
          * flight for all boxes of a user by the sender's limit on descriptors. */

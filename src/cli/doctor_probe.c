@@ -287,10 +287,7 @@ static void explain_end(const struct probe *probe, const struct report *report,
 /* Does the report claim the guarantee? Then by what. */
 static bool claimed(const struct report *report, const char *name, struct doctor_finding *finding)
 {
-        _cleanup_json_ json_t *guarantees =
-                report->policy ? guarantees_to_json(report->policy, report->caged,
-                                                    report->landlock_abi, report->cgroup)
-                               : NULL;
+        _cleanup_json_ json_t *guarantees = report_guarantees(report);
         json_t *item;
         size_t i;
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "cli/mcp_http.h"
-#include "cli/options.h"
+#include "cli/routes.h"
 #include "cli/tool.h"
 #include "policy/plan.h"
 #include "serve/builtin.h"
@@ -32,6 +32,7 @@ struct mcp {
         const char *tools, *policies, *warden_socket;
         bool files, no_builtin;
         struct options options;
+        struct routes routes;
         struct keep *keep;
         char *instructions;
         struct event_base *base;
@@ -87,6 +88,8 @@ static int parse(struct mcp *mcp, int argc, char **argv, cbx_error *error)
 
                 if (r == 0)
                         r = mcp_http_take(&mcp->http, argc, argv, &index, error);
+                if (r == 0)
+                        r = routes_take(&mcp->routes, argc, argv, &index, error);
                 if (r == 0)
                         r = options_take(&mcp->options, argc, argv, &index, error);
                 if (r < 0)
@@ -156,6 +159,9 @@ static int open_toolbox(struct mcp *mcp, cbx_error *error)
         options.policy = policy;
         options.policies = mcp->policies;
         options.server = tool_command_server();
+        routes_apply(&mcp->routes, &options);
+        if (routes_warning(&mcp->routes))
+                fprintf(stderr, "callbox: warning: %s\n", routes_warning(&mcp->routes));
         r = cli_open_warden(&warden, &mcp->warden, error);
         if (r == 0)
                 r = cbx_toolbox_open(mcp->warden, &options, &mcp->toolbox, error);
@@ -251,6 +257,7 @@ static void close_all(struct mcp *mcp)
         if (mcp->base)
                 event_base_free(mcp->base);
         options_free(&mcp->options);
+        routes_free(&mcp->routes);
         base_close(mcp->in);
         base_close(mcp->out);
 }
@@ -264,7 +271,8 @@ int cli_mcp(int argc, char **argv)
         for (int i = 1; i < argc; i++)
                 if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
                         return fputs(help, stdout) < 0 || fputs(options_help, stdout) < 0 ||
-                                               fputs(mcp_http_help, stdout) < 0
+                                               fputs(mcp_http_help, stdout) < 0 ||
+                                               fputs(routes_help, stdout) < 0
                                        ? EXIT_CALLBOX
                                        : 0;
         r = parse(&mcp, argc, argv, &error);

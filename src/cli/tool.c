@@ -28,6 +28,8 @@ static const char help[] =
         "  -q, --quiet        no progress and log lines\n"
         "  --approve          say yes to what the tool asks for before it is called\n"
         "  --timeout SEC, --memory SIZE ...   limits tighter than the tool's own\n"
+        "  --mode MODE        strict (the default), warn or off: without a box\n"
+        "  --elevate PATTERN, --refuse PATTERN   tools that run without a box; do not run\n"
         "Options of callbox run for files, network and environment make the policy of\n"
         "tools that have none of their own.\n"
         "\n"
@@ -94,6 +96,8 @@ static int parse(struct tool_command *command, int argc, char **argv, int words,
                 int r = only_words ? 0 : take_own(command, argc, argv, &index, error);
 
                 if (r == 0 && !only_words)
+                        r = routes_take(&command->routes, argc, argv, &index, error);
+                if (r == 0 && !only_words)
                         r = options_take(&command->options, argc, argv, &index, error);
                 if (r < 0)
                         return r;
@@ -159,6 +163,7 @@ int cli_tool(int argc, char **argv)
                 else
                         code = verbs[i].run(&command);
                 options_free(&command.options);
+                routes_free(&command.routes);
                 return code;
         }
         return cli_fail(

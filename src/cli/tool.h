@@ -3,10 +3,11 @@
 #ifndef CLI_TOOL_H
 #define CLI_TOOL_H
 
-#include "cli/options.h"
+#include "cli/routes.h"
 
 struct tool_command {
         struct options options; /* policy of tools that have none; limits of the call */
+        struct routes routes;   /* where the tools run */
         const char *tools, *policies, *warden, *id;
         bool json, explain, quiet, approve;
         const char *words[2]; /* what is left: NAME and ARGUMENTS, or QUERY, or a place */

@@ -121,6 +121,7 @@ static int open_tools(struct tool_command *command, struct box_of_tools *tools, 
         options.policy = policy;
         options.policies = command->policies;
         options.server = tool_command_server();
+        routes_apply(&command->routes, &options);
         r = cli_open_warden(&warden, &tools->warden, error);
         if (r == 0)
                 r = cbx_toolbox_open(tools->warden, &options, &tools->toolbox, error);
@@ -137,7 +138,19 @@ static int open_tools(struct tool_command *command, struct box_of_tools *tools, 
 
 /* ---- list ---- */
 
-static void print_tools(const json_t *list)
+/* Where it would run, unless that is a box. */
+static const char *route_of(cbx_toolbox *toolbox, const char *name)
+{
+        cbx_decision decision = CBX_DECISION_INIT;
+
+        if (cbx_toolbox_decide(toolbox, name, &decision, NULL) < 0)
+                return "";
+        return decision.route == CBX_TO_HOST     ? "NO BOX: "
+               : decision.route == CBX_TO_NOBODY ? "refused: "
+                                                 : "";
+}
+
+static void print_tools(cbx_toolbox *toolbox, const json_t *list)
 {
         int width = 0;
 
@@ -155,7 +168,8 @@ static void print_tools(const json_t *list)
                 snprintf(line, sizeof(line), "%.*s", (int)(text ? strcspn(text, "\n") : 0),
                          text ? text : "");
                 text_make_showable(line);
-                printf("%-*s  %s\n", width, json_string_value(json_object_get(tool, "name")), line);
+                printf("%-*s  %s%s\n", width, json_string_value(json_object_get(tool, "name")),
+                       route_of(toolbox, json_string_value(json_object_get(tool, "name"))), line);
         }
 }
 
@@ -175,7 +189,7 @@ int tool_command_list(struct tool_command *command)
         else if (command->json)
                 code = cli_print_json(list, STDOUT_FILENO);
         else
-                print_tools(list);
+                print_tools(tools.toolbox, list);
         close_tools(&tools);
         return code;
 }
@@ -273,6 +287,15 @@ static void print_failure(const cbx_result *result)
         }
 }
 
+/* That there was no box is told first, whatever came of it. */
+static void print_unboxed(const cbx_report *report, const cbx_result *result)
+{
+        const char *const *warnings = cbx_report_warnings(report);
+
+        if (result->route && strcmp(result->route, "host") == 0 && warnings[0])
+                fprintf(stderr, "callbox: warning: %s\n", warnings[0]);
+}
+
 static int print_result(const cbx_report *report, bool as_json)
 {
         const cbx_result *result = cbx_report_result(report);
@@ -281,6 +304,7 @@ static int print_result(const cbx_report *report, bool as_json)
 
         if (!result)
                 return cli_fail("%s", report->error ? report->error->text : "out of memory");
+        print_unboxed(report, result);
         if (as_json) {
                 if (cbx_report_print(report, &text, NULL) < 0 ||
                     !(json = json_loads(text, JSON_ALLOW_NUL, NULL)))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* callbox tool check: every mistake in every manifest, with file, place and fix. */
 #include <dirent.h>
+#include <fnmatch.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -238,6 +239,32 @@ static int find_places(struct check *check, const char *place, bool *ret_directo
         return 0;
 }
 
+/* A rule that fits no tool is most often one that is misspelled. */
+static void check_rules(struct check *check)
+{
+        const struct routes *routes = &check->command->routes;
+
+        for (size_t i = 0; i < routes->n_rules; i++) {
+                const cbx_rule *rule = &routes->rules[i];
+                const char *option = rule->means == CBX_ELEVATED ? "--elevate" : "--refuse";
+                bool used = false;
+
+                for (size_t j = 0; j < check->n_tools; j++)
+                        used |= fnmatch(rule->pattern, check->tools[j]->name, 0) == 0;
+                if (used)
+                        continue;
+                check->n_mistakes++;
+                if (!check->command->json)
+                        printf("%s %s: there is no such tool\n", option, rule->pattern);
+                json_array_append_new(
+                        check->report,
+                        json_pack("{s:s, s:n, s:[{s:s, s:o, s:s}]}", "file", check->folder, "tool",
+                                  "mistakes", "where", option, "text",
+                                  json_sprintf("%s: there is no such tool", rule->pattern), "hint",
+                                  ""));
+        }
+}
+
 int tool_command_check(struct tool_command *command)
 {
         struct check check = { .command = command };
@@ -259,6 +286,8 @@ int tool_command_check(struct tool_command *command)
                 r = find_places(&check, place, &directory);
                 if (r == 0)
                         r = directory ? check_directory(&check, place) : check_file(&check, place);
+                if (r == 0)
+                        check_rules(&check);
                 if (r < 0)
                         code = cli_fail("cannot read %s: %s", place, strerror(-r));
                 else if (command->json)

@@ -28,6 +28,8 @@ static const char help[] =
         "  --calls N          calls of one client at once (1024); the others wait\n"
         "  --queue N          calls of one client that may wait (4096)\n"
         "  --prepared N       boxes kept ready for each policy, at most (16); or none\n"
+        "  --allow-no-box     let those who attach run tools without a box, with the\n"
+        "                     rights of this warden (mode off, elevated tools)\n"
         "  -h, --help         print this\n"
         "\n"
         "Manual: callbox-warden(1), libcallbox(3)\n";
@@ -60,7 +62,10 @@ static int parse(int argc, char **argv, struct settings *settings)
         for (int i = 1; r == 0 && i < argc; i += 2) {
                 const char *value = argv[i + 1];
 
-                if (strcmp(argv[i], "--socket") == 0) {
+                if (strcmp(argv[i], "--allow-no-box") == 0) {
+                        server->unboxed = true;
+                        i--; /* it has no value */
+                } else if (strcmp(argv[i], "--socket") == 0) {
                         settings->path = value;
                         r = value && *value ? 0 : cli_fail("--socket: needs a path");
                 } else if (strcmp(argv[i], "--calls") == 0) {

@@ -97,8 +97,8 @@ static struct client_how how_of(const cbx_spec *spec, const struct wire_spec *as
 }
 
 static int start(cbx_warden *warden, cbx_policy *policy, const cbx_spec *spec,
-                 const struct wire_bound bounds[WIRE_BOUNDS], bool on_line, cbx_call **ret_call,
-                 cbx_error *error)
+                 const struct wire_bound bounds[WIRE_BOUNDS], enum plan_unboxed unboxed,
+                 bool on_line, cbx_call **ret_call, cbx_error *error)
 {
         struct client_request request = { .type = WIRE_START, .fds = { -1 }, .n_fds = 1 };
         _cleanup_fd_ int theirs = -1, input = -1;
@@ -143,6 +143,7 @@ static int start(cbx_warden *warden, cbx_policy *policy, const cbx_spec *spec,
         request.fds[WIRE_FD_CALL] = theirs;
         request.line_for = on_line ? call : NULL;
         request.how = how_of(&known, &asked);
+        request.how.unboxed = unboxed;
         request.spec = &asked;
         r = client_send_request(warden, policy, &request, error);
         if (r < 0) {
@@ -155,57 +156,108 @@ static int start(cbx_warden *warden, cbx_policy *policy, const cbx_spec *spec,
 }
 
 int client_start(cbx_warden *warden, cbx_policy *policy, const cbx_spec *spec,
-                 const struct wire_bound bounds[WIRE_BOUNDS], cbx_call **ret_call, cbx_error *error)
+                 const struct wire_bound bounds[WIRE_BOUNDS], enum plan_unboxed unboxed,
+                 cbx_call **ret_call, cbx_error *error)
 {
-        return start(warden, policy, spec, bounds, false, ret_call, error);
+        return start(warden, policy, spec, bounds, unboxed, false, ret_call, error);
 }
 
 int cbx_start(cbx_warden *warden, cbx_policy *policy, const cbx_spec *spec, cbx_call **ret_call,
               cbx_error *error)
 {
-        return start(warden, policy, spec, NULL, false, ret_call, error);
+        return start(warden, policy, spec, NULL, PLAN_BOXED, false, ret_call, error);
 }
 
-static int await_prepared(cbx_call *call, cbx_error *error)
-{
-        cbx_report report = CBX_REPORT_INIT;
-        int r = cbx_wait(call, &report, error);
+static int hear(cbx_call *call, bool wait);
 
-        if (r == 0 && report.error) {
-                r = report.error->code;
-                error_set(error, r, report.error->where, "%s", report.error->text);
-                if (report.error->hint[0])
-                        error_hint(error, "%s", report.error->hint);
+/* Wait for the answer, which is a report that no call belongs to. */
+static int await_prepared(cbx_call *call, struct report *ret_report, cbx_error *error)
+{
+        const cbx_error *found = &call->report.error;
+
+        while (!call->ended)
+                (void)hear(call, true);
+        if (found->code < 0) {
+                error_set(error, found->code, found->where, "%s", found->text);
+                if (found->hint[0])
+                        error_hint(error, "%s", found->hint);
+                return found->code;
         }
-        cbx_report_free(&report);
+        if (ret_report) {
+                *ret_report = call->report;
+                call->report = (struct report)REPORT_INIT;
+        }
+        return 0;
+}
+
+static int prepare(cbx_warden *warden, cbx_policy *policy, const struct client_how *how,
+                   struct report *ret_report, cbx_error *error)
+{
+        struct client_request request = { .type = WIRE_PREPARE, .how = *how, .n_fds = 1 };
+        _cleanup_fd_ int theirs = -1;
+        cbx_call *call = NULL;
+        int r = client_open_call(policy, NULL, &call, &theirs, error);
+
+        if (!call)
+                return r;
+        request.fds[WIRE_FD_CALL] = theirs;
+        r = client_send_request(warden, policy, &request, error);
+        theirs = base_close(theirs);
+        if (r == 0)
+                r = await_prepared(call, ret_report, error);
+        cbx_call_free(call);
         return r;
 }
 
 int client_prepare(cbx_warden *warden, cbx_policy *policy, const cbx_spec *spec, cbx_error *error)
 {
-        _cleanup_fd_ int theirs = -1;
         cbx_spec known = CBX_SPEC_INIT;
         struct wire_spec asked = { 0 };
-        struct client_request request = { .type = WIRE_PREPARE, .n_fds = 1 };
+        struct client_how how;
         char *shell[4];
-        cbx_call *call = NULL;
         int r = 0;
 
         if (!warden || !policy)
                 return error_set(error, -EINVAL, !warden ? "warden" : "policy", "is NULL");
         if (spec)
                 r = client_read_spec(spec, policy, &known, shell, &asked, error);
+        how = how_of(&known, &asked);
+        return r < 0 ? r : prepare(warden, policy, &how, NULL, error);
+}
+
+/* Of a policy that asks for more than this host keeps, all the rest can still be told. */
+static int ask_without(cbx_warden *warden, cbx_policy *policy, const struct client_how *how,
+                       struct report *ret_report, cbx_error *error)
+{
+        _cleanup_policy_ cbx_policy *rest = cbx_policy_ref(policy);
+        int r = cbx_policy_set(&rest, "best_effort", "true", error);
+
         if (r == 0)
-                r = client_open_call(policy, NULL, &call, &theirs, error);
-        if (!call)
-                return r;
-        request.how = how_of(&known, &asked);
-        request.fds[WIRE_FD_CALL] = theirs;
-        r = client_send_request(warden, policy, &request, error);
-        theirs = base_close(theirs);
+                r = cbx_policy_set(&rest, "require", "[]", error);
         if (r == 0)
-                r = await_prepared(call, error);
-        cbx_call_free(call);
+                r = prepare(warden, rest, how, ret_report, error);
+        if (r == 0 && ret_report->policy) {
+                cbx_policy_unref(ret_report->policy);
+                ret_report->policy = cbx_policy_ref(policy);
+        }
+        return r;
+}
+
+int client_ask(cbx_warden *warden, cbx_policy *policy, enum plan_unboxed unboxed,
+               struct report *ret_report, cbx_error *error)
+{
+        struct client_how how = { .unboxed = unboxed };
+        cbx_error refused = CBX_ERROR_INIT;
+        int r = prepare(warden, policy, &how, ret_report, &refused);
+
+        if (r == -EOPNOTSUPP &&
+            (strcmp(refused.where, "require") == 0 || strcmp(refused.where, "limits.cpus") == 0))
+                return ask_without(warden, policy, &how, ret_report, error);
+        if (r < 0) {
+                error_set(error, r, refused.where, "%s", refused.text);
+                if (refused.hint[0])
+                        error_hint(error, "%s", refused.hint);
+        }
         return r;
 }
 
@@ -379,7 +431,7 @@ int cbx_run(cbx_warden *warden, cbx_policy *policy, const cbx_spec *spec, cbx_re
         int r = check_report(report, error); /* before anything is run */
 
         if (r == 0)
-                r = start(warden, policy, spec, NULL, true, &call, error);
+                r = start(warden, policy, spec, NULL, PLAN_BOXED, true, &call, error);
         if (!call)
                 return r;
         r = cbx_wait(call, report, error);

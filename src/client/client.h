@@ -79,11 +79,15 @@ int client_read_struct(const char *what, const void *from, size_t least, void *t
 #define CLIENT_EVENT_LEAST offsetof(cbx_event, done)
 #define CLIENT_PART_LEAST sizeof(cbx_part)
 
-/* Start a call that waits as long as too many of its kind run (wire.h); cbx_start is the case
- * without bounds, NULL (call.c). */
+/* Start a call that waits as long as too many of its kind run (wire.h), with a box or without;
+ * cbx_start is the case without bounds, NULL, and with a box (call.c). */
 int client_start(cbx_warden *warden, cbx_policy *policy, const cbx_spec *spec,
-                 const struct wire_bound bounds[WIRE_BOUNDS], cbx_call **ret_call,
-                 cbx_error *error);
+                 const struct wire_bound bounds[WIRE_BOUNDS], enum plan_unboxed unboxed,
+                 cbx_call **ret_call, cbx_error *error);
+
+/* What a call under this policy would have: a report of none, with its guarantees (call.c). */
+int client_ask(cbx_warden *warden, cbx_policy *policy, enum plan_unboxed unboxed,
+               struct report *ret_report, cbx_error *error);
 
 /* The program that is started as a warden. */
 const char *client_program(const cbx_warden *warden);
@@ -103,6 +107,7 @@ int client_check_modes(const cbx_spec *spec, cbx_error *error);
 /* What boxes are prepared for, besides the policy. */
 struct client_how {
         bool explain;
+        enum plan_unboxed unboxed;
         struct wire_program program;
 };
 
@@ -129,6 +134,27 @@ int client_prepare(cbx_warden *warden, cbx_policy *policy, const cbx_spec *spec,
 /* A call on a socket pair; the warden's end is returned (call.c). */
 int client_open_call(cbx_policy *policy, const char *id, cbx_call **ret_call, int *ret_socket,
                      cbx_error *error);
+
+/* A list of pointers, NULL-terminated, and what they point to, in one piece (report.c). */
+void *client_new_list(size_t n, size_t size, void **ret_items);
+/* One of the guarantees of a report, which it points into. */
+cbx_guarantee client_guarantee(const json_t *json);
+
+/* What a report of client_ask says, as the caller sees it; takes the report over, also on failure.
+ * `backend` NULL: what the box is made of (capabilities.c). */
+int client_fill_capabilities(struct report *report, const char *backend,
+                             cbx_capability_list *ret_list, cbx_error *error);
+int client_check_capabilities(const cbx_capability_list *list, cbx_error *error);
+
+/* The backends that the library has by itself: is it one, what it keeps under an empty policy, and
+ * all of them in an array. */
+bool client_is_backend(const char *name);
+int client_ask_backend(cbx_warden *warden, const char *name, cbx_capability_list *ret_list,
+                       cbx_error *error);
+int client_list_backends(cbx_warden *warden, json_t *array, cbx_error *error);
+/* One of them in that array; `list` NULL: it was refused. NULL: out of memory. */
+json_t *client_describe_backend(const char *name, const cbx_capability_list *list,
+                                const cbx_error *refused);
 
 /* Turn a report into what the caller sees; takes it over, also on failure (report.c). */
 int client_fill_report(struct report *report, cbx_report *ret_report, cbx_error *error);

@@ -114,8 +114,16 @@ static const char *text_of(const json_t *object, const char *key)
         return text ? text : "";
 }
 
-/* A list of pointers, NULL-terminated, and what they point to, in one piece. */
-static void *new_list(size_t n, size_t size, void **ret_items)
+cbx_guarantee client_guarantee(const json_t *json)
+{
+        return (cbx_guarantee){ .name = text_of(json, "name"),
+                                .enforced = json_is_true(json_object_get(json, "enforced")),
+                                .by = text_of(json, "by"),
+                                .required = json_is_true(json_object_get(json, "required")),
+                                .fix = text_of(json, "fix") };
+}
+
+void *client_new_list(size_t n, size_t size, void **ret_items)
 {
         void **list = calloc(1, (n + 1) * sizeof(void *) + n * size);
 
@@ -138,7 +146,7 @@ const cbx_denial *const *cbx_report_denials(const cbx_report *report)
                 return (const cbx_denial *const *)nothing;
         if (owner->denial_list)
                 return owner->denial_list;
-        owner->denial_list = new_list(n, sizeof(cbx_denial), &items);
+        owner->denial_list = client_new_list(n, sizeof(cbx_denial), &items);
         denials = items;
         for (size_t i = 0; owner->denial_list && i < n; i++) {
                 json_t *json = json_array_get(owner->report.denials, i);
@@ -162,24 +170,16 @@ const cbx_guarantee *const *cbx_report_guarantees(const cbx_report *report)
         void *items = NULL;
         size_t n;
 
-        if (!owner || !owner->report.policy)
+        if (!owner || (!owner->report.policy && !owner->report.promised))
                 return (const cbx_guarantee *const *)nothing;
         if (owner->guarantee_list)
                 return owner->guarantee_list;
-        owner->guarantees = guarantees_to_json(owner->report.policy, owner->report.caged,
-                                               owner->report.landlock_abi, owner->report.cgroup);
+        owner->guarantees = report_guarantees(&owner->report);
         n = json_array_size(owner->guarantees);
-        owner->guarantee_list = new_list(n, sizeof(cbx_guarantee), &items);
+        owner->guarantee_list = client_new_list(n, sizeof(cbx_guarantee), &items);
         guarantees = items;
-        for (size_t i = 0; owner->guarantee_list && i < n; i++) {
-                json_t *json = json_array_get(owner->guarantees, i);
-
-                guarantees[i] = (cbx_guarantee){
-                        .name = text_of(json, "name"),
-                        .enforced = json_is_true(json_object_get(json, "enforced")),
-                        .by = text_of(json, "by"),
-                };
-        }
+        for (size_t i = 0; owner->guarantee_list && i < n; i++)
+                guarantees[i] = client_guarantee(json_array_get(owner->guarantees, i));
         return owner->guarantee_list;
 }
 
@@ -212,6 +212,7 @@ const cbx_result *cbx_report_result(const cbx_report *report)
 {
         struct owner *owner = report->owner;
         json_t *tool = owner ? owner->report.tool : NULL, *output;
+        const json_t *route = json_object_get(tool, "route");
         cbx_result *result;
         const char *text;
 
@@ -236,6 +237,8 @@ const cbx_result *cbx_report_result(const cbx_report *report)
                 .reason = json_string_value(json_object_get(tool, "reason")),
                 .duration = owner->report.setup_time + owner->report.run_time,
                 .started_at = report->started_at,
+                .route = json_string_value(json_object_get(route, "to")),
+                .route_reason = json_string_value(json_object_get(route, "reason")),
         };
         if (json_object_get(tool, "text") || !result->text)
                 result->text = text_of(tool, "text");
@@ -254,7 +257,7 @@ const cbx_mistake *const *cbx_report_mistakes(const cbx_report *report)
                 return (const cbx_mistake *const *)nothing;
         if (owner->mistake_list)
                 return owner->mistake_list;
-        owner->mistake_list = new_list(n, sizeof(cbx_mistake), &items);
+        owner->mistake_list = client_new_list(n, sizeof(cbx_mistake), &items);
         mistakes = items;
         for (size_t i = 0; owner->mistake_list && i < n; i++) {
                 json_t *json = json_array_get(list, i);

@@ -514,6 +514,7 @@ int client_send_request(cbx_warden *warden, cbx_policy *policy, struct client_re
         struct wire_policy asked = { .directory = directory,
                                      .environment = environment,
                                      .explain = request->how.explain,
+                                     .unboxed = request->how.unboxed,
                                      .program = request->how.program };
         int r;
 

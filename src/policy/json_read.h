@@ -99,6 +99,11 @@ void json_write_number(double number, char room[NUMBER_ROOM]);
 /* The nearest of some words, or NULL if none is near. */
 const char *json_nearest(const char *word, struct json_words words);
 
+/* Who says what runs without a box: no document does. */
+#define JSON_WHO_MAY                                                                               \
+        "what runs without a box only the application says: cbx_toolbox_options, or --mode and "   \
+        "--elevate of callbox tool and callbox mcp"
+
 /* Refuse a key, with the one that was probably meant. */
 int json_refuse_key(const struct json_place *at, const char *key, struct json_words keys,
                     cbx_error *error);

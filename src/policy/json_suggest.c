@@ -101,6 +101,19 @@ static const struct spelling *nearest_spelling(const char *given, struct json_wo
         return nearest;
 }
 
+/* What would say that something runs without a box: no document can. */
+static bool asks_for_no_box(const char *key)
+{
+        static const char *const words[] = { "mode",      "sandbox_mode",   "elevated", "elevate",
+                                             "unboxed",   "elevated_tools", "no_box",   "backends",
+                                             "nosandbox", "rules" };
+
+        for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+                if (strcmp(words[i], key) == 0)
+                        return true;
+        return false;
+}
+
 int json_refuse_key(const struct json_place *at, const char *key, struct json_words keys,
                     cbx_error *error)
 {
@@ -108,6 +121,11 @@ int json_refuse_key(const struct json_place *at, const char *key, struct json_wo
         const char *near = json_nearest(key, keys);
         const struct spelling *other;
 
+        if (asks_for_no_box(key)) {
+                json_set_refusal(&place, error, "unknown key \"%.64s\"", key);
+                error_hint(error, "%s", JSON_WHO_MAY);
+                return -EINVAL;
+        }
         if (!near && (other = nearest_spelling(key, keys, true)))
                 near = other->key;
         if (near)

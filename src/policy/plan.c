@@ -330,6 +330,8 @@ static int set_directory(struct plan *plan, const char *directory)
 
 static bool is_caged(const cbx_policy *policy, const struct plan_options *options)
 {
+        if (options->unboxed)
+                return true;
         if (options->hopeful && policy->box == POLICY_BOX_AUTO)
                 return host_refuses_clone3() != 0;
         return plan_is_caged(policy);
@@ -385,6 +387,8 @@ static void set_identity(struct plan *plan)
         plan->host_uid = geteuid();
         plan->host_gid = getegid();
         plan->host_root = host_is_root();
+        if (plan->unboxed) /* it is who runs callbox, with all his rights */
+                return;
         if (geteuid() != 0 || syscall(SYS_capget, &header, data) < 0 ||
             (data[0].effective & wanted) != wanted)
                 return;
@@ -498,7 +502,8 @@ int plan_compile(cbx_policy *policy, const struct plan_options *options, cbx_err
         if (!plan)
                 return error_oom(error);
         plan->policy = cbx_policy_ref(policy);
-        plan->explain = options->explain;
+        plan->unboxed = options->unboxed;
+        plan->explain = options->explain && !plan->unboxed; /* nothing will be refused */
         plan->looks = options->looks;
         plan->tty = options->tty;
         plan->wipe = options->wipe;
@@ -514,12 +519,18 @@ int plan_compile(cbx_policy *policy, const struct plan_options *options, cbx_err
                 r = plan_add_files(plan, options, error);
         if (r == 0 && !options->directory) /* else whoever looked the paths up has asked */
                 r = inputs_refuse_own_links(policy, error);
-        if (r == 0 && plan->caged)
+        if (r == 0 && plan->unboxed)
+                r = plan_unbox(plan, error);
+        else if (r == 0 && plan->caged)
                 r = plan_cage(plan, error);
         if (r == 0)
                 r = plan_set_environment(plan, options, error);
         if (r < 0)
                 return r;
+        if (plan->unboxed) { /* there is no filter, and nothing for init to look after */
+                *ret_plan = TAKE_PTR(plan);
+                return 0;
+        }
         if ((plan->caged || plan->guarded || plan->hides) && (r = host_forbids_reading()))
                 return host_explain_reading(r, plan->caged ? "box" : "workspace",
                                             plan->caged ? "without namespaces" : "in a workspace",

@@ -22,6 +22,11 @@
 #define PLAN_HOST_IDS 0x10000U
 #define PLAN_HOME "/tmp"
 
+/* Why a call has no box. Only an application can say so, never a policy, a manifest or a model; and
+ * whoever lets it is named in the report. 0: it has one. */
+enum plan_unboxed { PLAN_BOXED, PLAN_OFF, PLAN_WARN, PLAN_ELEVATED, PLAN_UNBOXED_MAX_ };
+const char *plan_unboxed_str(enum plan_unboxed unboxed);
+
 /* One step in building the root of a box; applied in order. */
 enum plan_kind {
         PLAN_DIRECTORY, /* a directory of the box's own */
@@ -152,8 +157,9 @@ struct plan_fact {
 #define PLAN_RLIMITS_MAX 16
 
 struct plan {
-        const cbx_policy *policy; /* a reference is held */
-        bool caged;               /* without namespaces: Landlock is the fence */
+        const cbx_policy *policy;  /* a reference is held */
+        bool caged;                /* without namespaces: Landlock is the fence */
+        enum plan_unboxed unboxed; /* caged, but there is no fence either: why (plan_unboxed.c) */
         bool unnamed;    /* ... and local sockets have no names: init could not look after those */
         bool privileged; /* made by root: trees are handed in, ids are mapped */
         uid_t host_uid;  /* who the box is on the host */
@@ -209,8 +215,9 @@ struct plan {
 struct plan_options {
         char *wipe; /* memory that init clears: the command line, which /proc/1 shows */
         size_t wipe_length;
-        bool explain;          /* record refused paths and connections */
-        bool looks;            /* ... and tell of those that the host has: to its user alone */
+        enum plan_unboxed unboxed; /* there is to be no box, and why */
+        bool explain;              /* record refused paths and connections */
+        bool looks;                /* ... and tell of those that the host has: to its user alone */
         bool hopeful;          /* the host is taken to allow namespaces until it says otherwise */
         bool tty;              /* calls may have a terminal of their own */
         bool lends;            /* boxes without a network may be lent one (box/lend.h) */
@@ -343,6 +350,8 @@ int plan_hold(struct plan *plan, const char *path, const char *where, cbx_error 
 int plan_hold_name(struct plan *plan, const char *directory, const char *name, const char *where);
 /* What of it can be had without namespaces (plan_cage.c). */
 int plan_cage(struct plan *plan, cbx_error *error);
+/* Take every fence away again; what is left is where the program starts (plan_unboxed.c). */
+int plan_unbox(struct plan *plan, cbx_error *error);
 /* The environment block (plan_environment.c). */
 int plan_set_environment(struct plan *plan, const struct plan_options *options, cbx_error *error);
 

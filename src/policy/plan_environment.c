@@ -139,7 +139,7 @@ int plan_set_environment(struct plan *plan, const struct plan_options *options, 
                         r = set(&block, passed[i].name, value);
         }
         /* A file that is there and may not be read ends git; it can be told not to look. */
-        if (r == 0 && plan->caged && !plan_shows(plan, "/etc/gitconfig"))
+        if (r == 0 && plan->caged && !plan->unboxed && !plan_shows(plan, "/etc/gitconfig"))
                 r = set(&block, "GIT_CONFIG_NOSYSTEM", "1");
         /* Where the box's own /tmp is a directory of the host's, each has another (box/box.c). */
         for (size_t i = plan->caged ? 2 : 0; r == 0 && i < ARRAY_SIZE(given); i++)

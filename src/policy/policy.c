@@ -99,9 +99,17 @@ static int read_best_effort(json_t *value, const struct json_place *at, cbx_erro
 
 static int read_box(json_t *value, const struct json_place *at, cbx_error *error, void *to)
 {
+        static const char *const none[] = { "off", "none", "host", "warn", "elevated", "false" };
         size_t index;
         int r;
 
+        for (size_t i = 0; i < ARRAY_SIZE(none); i++)
+                if (json_is_false(value) ||
+                    (json_is_string(value) && strcmp(json_string_value(value), none[i]) == 0)) {
+                        r = json_refuse(at, error, "a policy cannot say that there is no box");
+                        error_hint(error, "%s", JSON_WHO_MAY);
+                        return r;
+                }
         r = json_read_choice(value, at, policy_box_words, error, &index);
         if (r < 0)
                 return r;

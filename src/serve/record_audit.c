@@ -115,6 +115,16 @@ static json_t *error_to_json(const struct serve_ended *ended)
         return ended->why ? text_to_json(ended->why) : json_null();
 }
 
+/* Where it went, and why; null where nobody has said anything and it went to a box. */
+static json_t *route_to_json(const cbx_report *report)
+{
+        const cbx_result *result = report ? cbx_report_result(report) : NULL;
+
+        if (!result || !result->route)
+                return json_null();
+        return json_pack("{s:s, s:s}", "to", result->route, "reason", result->route_reason);
+}
+
 /* What came of the call: every key is there, whether there is something to say or not. */
 static int add_end(json_t *line, const struct serve_ended *ended)
 {
@@ -129,6 +139,7 @@ static int add_end(json_t *line, const struct serve_ended *ended)
                                  ran && report->reason == CBX_SIGNALED
                                          ? json_integer(report->signal)
                                          : json_null());
+        r |= json_object_set_new(line, "route", route_to_json(report));
         r |= json_object_set_new(line, "error", error_to_json(ended));
         r |= json_object_set_new(line, "usage", ran ? usage_to_json(report) : json_null());
         r |= json_object_set_new(line, "denials", report ? denials_to_json(report) : json_array());

@@ -11,7 +11,7 @@
 static const char *const keys[] = {
         "name",   "title", "description", "inputSchema", "outputSchema",  "annotations",
         "icons",  "_meta", "$schema",     "run",         "applyDefaults", "calls",
-        "policy", "ask",   "returns",     "task",        "needs",
+        "policy", "ask",   "returns",     "task",        "needs",         "route",
 };
 
 static void read_flags(json_t *manifest, struct tool *tool, struct tool_mistakes *mistakes)
@@ -30,6 +30,36 @@ static void read_flags(json_t *manifest, struct tool *tool, struct tool_mistakes
         } else if (value) {
                 tool->calls = (unsigned)json_integer_value(value);
         }
+}
+
+/* Who adds a manifest is not who decides what may run without a box: it can ask for a box whatever
+ * the mode, or not to be called at all. */
+static void read_route(json_t *manifest, struct tool *tool, struct tool_mistakes *mistakes)
+{
+        static const char *const words[] = { [TOOL_ROUTE_OPEN] = "",
+                                             [TOOL_ROUTE_BOXED] = "boxed",
+                                             [TOOL_ROUTE_REFUSED] = "refused" };
+        static const char *const wider[] = { "elevated", "host", "off", "warn", "none", "strict" };
+        struct json_place place = { .key = "route" };
+        json_t *value = json_object_get(manifest, "route");
+        const char *text = value ? json_string_value(value) : "";
+        cbx_error error = CBX_ERROR_INIT;
+        size_t index = 0;
+
+        for (size_t i = 0; text && i < ARRAY_SIZE(wider); i++)
+                if (strcmp(wider[i], text) == 0) {
+                        json_set_refusal(&place, &error, "a manifest cannot say \"%s\"", text);
+                        error_hint(&error, "%s", JSON_WHO_MAY);
+                        tool_mistake_add(mistakes, &error);
+                        return;
+                }
+        if (value && json_read_choice(value, &place,
+                                      (struct json_words){ words + 1, ARRAY_SIZE(words) - 1,
+                                                           sizeof(char *) },
+                                      &error, &index) < 0)
+                tool_mistake_add(mistakes, &error);
+        else if (value)
+                tool->route = (enum tool_route)(index + 1);
 }
 
 /* ---- The policy ---- */
@@ -125,6 +155,7 @@ static int read_all(json_t *manifest, const struct tool_origin *origin, struct t
 
         (void)tool_mistakes_keys(manifest, NULL, JSON_WORDS(keys), mistakes);
         read_flags(manifest, tool, mistakes);
+        read_route(manifest, tool, mistakes);
         r = tool_describe(tool, manifest, mistakes);
         if (r == -ENOMEM)
                 return r;

@@ -23,6 +23,7 @@
 #include "schema/schema.h"
 #include "tool/function.h"
 #include "tool/message.h"
+#include "tool/route.h"
 
 /* ---- Mistakes in a manifest ---- */
 
@@ -129,7 +130,8 @@ struct tool {
         struct schema *input, *result;
         cbx_policy *policy; /* with all that the tool itself needs */
         struct tool_ask ask;
-        bool returns_content; /* its result is one of MCP: content blocks, or questions */
+        enum tool_route route; /* what its manifest says: it can only tighten */
+        bool returns_content;  /* its result is one of MCP: content blocks, or questions */
         enum tool_task task;
         unsigned needs;   /* TOOL_NEEDS_...: what its caller must be able to be asked for */
         bool input_first; /* what it asks for, it asks before there is a task */

@@ -43,6 +43,8 @@ static int hold_own(cbx_toolbox *toolbox)
 
 static int set_options(cbx_toolbox *toolbox, const cbx_toolbox_options *options, cbx_error *error)
 {
+        int r;
+
         if (options->policy)
                 toolbox->policy = cbx_policy_ref(options->policy);
         else if (cbx_policy_parse("{}", 2, &toolbox->policy, error) < 0)
@@ -52,6 +54,8 @@ static int set_options(cbx_toolbox *toolbox, const cbx_toolbox_options *options,
         toolbox->server = copy(function_server(options->server));
         if ((options->policies && !toolbox->policies) || !toolbox->server)
                 return error_oom(error);
+        if ((r = routing_open(&toolbox->routing, options, error)) < 0)
+                return r;
         return hold_own(toolbox) == -ENOMEM ? error_oom(error) : 0;
 }
 
@@ -65,8 +69,9 @@ int cbx_toolbox_open(cbx_warden *warden, const cbx_toolbox_options *options,
         if (!warden)
                 return error_set(error, -EINVAL, "warden", "is NULL");
         if (options)
-                r = client_read_struct("cbx_toolbox_options", options, sizeof(known), &known,
-                                       sizeof(known), error);
+                r = client_read_struct("cbx_toolbox_options", options,
+                                       offsetof(cbx_toolbox_options, mode), &known, sizeof(known),
+                                       error);
         if (r < 0)
                 return r;
         toolbox = calloc(1, sizeof(*toolbox));
@@ -128,6 +133,7 @@ cbx_toolbox *cbx_toolbox_close(cbx_toolbox *toolbox)
         cbx_policy_unref(toolbox->policy);
         free(toolbox->policies);
         free(toolbox->server);
+        routing_close(&toolbox->routing);
         list_free(toolbox->hold);
         list_free(toolbox->hide);
         pthread_mutex_destroy(&toolbox->lock);
@@ -167,8 +173,10 @@ int toolbox_put(cbx_toolbox *toolbox, struct tool *tool, cbx_error *error)
         size_t i = position(toolbox, tool->name);
         struct tool **tools, *old = toolbox_find(toolbox, tool->name);
         const char *file = tool->file ? tool->file : "";
-        int r = toolbox_admit(toolbox, tool, error);
+        int r = toolbox_choose_box(toolbox, tool, error);
 
+        if (r == 0)
+                r = toolbox_admit(toolbox, tool, error);
         if (r == 0 && toolbox_follow_tool(toolbox, tool) < 0)
                 r = error_oom(error);
         if (r < 0) {

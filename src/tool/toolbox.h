@@ -5,6 +5,7 @@
  *
  *   toolbox.c         open, close, add, remove, get, list; the queue of changes
  *   toolbox_call.c    a call of a tool, from arguments to result
+ *   toolbox_route.c   where tools run, by what, and what that keeps
  *   toolbox_watch.c   directories of manifests, and what happens to them
  *   toolbox_inputs.c  what no tool in it may write
  */
@@ -46,7 +47,8 @@ struct cbx_toolbox {
         cbx_warden *warden;
         cbx_policy *policy;
         char *policies, *server;
-        char **hold, **hide; /* what no tool may write, or see: held in all policies */
+        struct routing routing; /* where its tools run; fixed when it is opened */
+        char **hold, **hide;    /* what no tool may write, or see: held in all policies */
         unsigned calls;
         uint64_t key;        /* of the bound on all calls, in the warden */
         struct tool **tools; /* in the order of their names */
@@ -66,6 +68,16 @@ struct tool *toolbox_find(const cbx_toolbox *toolbox, const char *name);
 /* As cbx_toolbox_start, for one who has parsed the arguments already (toolbox_call.c). */
 int toolbox_start(cbx_toolbox *toolbox, const char *name, json_t *arguments, const cbx_spec *given,
                   cbx_call **ret_call, cbx_error *error);
+/* Where calls of a tool go; whether they say so in their report, and who is told beside
+ * (toolbox_route.c)
+ */
+struct route toolbox_route(const cbx_toolbox *toolbox, const struct tool *tool);
+bool toolbox_tells_route(const cbx_toolbox *toolbox, const struct tool *tool);
+int toolbox_set_route(json_t *outcome, const struct route *route);
+void toolbox_log_route(const cbx_toolbox *toolbox, const struct tool *tool,
+                       const struct route *route);
+/* Let the policies of a new tool ask for the box that a rule names. */
+int toolbox_choose_box(const cbx_toolbox *toolbox, struct tool *tool, cbx_error *error);
 /* Put a tool in, taking the reference; `event` false: nobody is to be told. */
 int toolbox_put(cbx_toolbox *toolbox, struct tool *tool, cbx_error *error);
 /* Take it out; false: there is none. */

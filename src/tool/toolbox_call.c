@@ -16,9 +16,11 @@ struct tool_call {
         struct client_tool client; /* first: the call knows it as this */
         struct tool *tool;
         enum message_form form;
-        bool live;           /* messages are told as they come */
-        bool output;         /* so is stdout */
-        bool raw;            /* the result is not read */
+        bool live;   /* messages are told as they come */
+        bool output; /* so is stdout */
+        bool raw;    /* the result is not read */
+        bool told;   /* the report says where it went: */
+        struct route route;
         uint64_t skip;       /* bytes to come that are no event's */
         struct buffer heard; /* the part of the stream that is no message yet */
         size_t at;           /* in it: what has been told */
@@ -146,6 +148,10 @@ static void ended(struct client_tool *client, struct report *report)
 
         json_decref(report->tool);
         report->tool = outcome_judge(call->tool, report, call->raw);
+        if (report->tool && call->told && toolbox_set_route(report->tool, &call->route) < 0) {
+                json_decref(report->tool);
+                report->tool = NULL;
+        }
         if (!report->tool) {
                 report->reason = REASON_INTERNAL;
                 error_oom(&report->error);
@@ -163,7 +169,8 @@ static void tool_call_free(struct client_tool *client)
 }
 
 /* Takes a reference of its own. */
-static int attach(cbx_call *call, struct tool *tool, const cbx_spec *spec, bool live, bool output)
+static int attach(cbx_call *call, struct tool *tool, const cbx_spec *spec, const struct route *told,
+                  bool live, bool output)
 {
         struct tool_call *kept = calloc(1, sizeof(*kept));
 
@@ -176,6 +183,8 @@ static int attach(cbx_call *call, struct tool *tool, const cbx_spec *spec, bool 
                 .live = live && (tool->kind == TOOL_FUNCTION || tool->output == TOOL_LINES),
                 .output = output,
                 .raw = spec->raw,
+                .told = told,
+                .route = told ? *told : (struct route){ 0 },
         };
         call->tool = &kept->client;
         return 0;
@@ -187,6 +196,7 @@ static int attach(cbx_call *call, struct tool *tool, const cbx_spec *spec, bool 
 static int refuse(cbx_policy *policy, const char *name, const char *id, json_t *refusal,
                   cbx_call **ret_call, cbx_error *error)
 {
+        const char *reason = json_string_value(json_object_get(refusal, "reason"));
         _cleanup_fd_ int theirs = -1;
         cbx_call *call = NULL;
         int r = client_check_id(id, error);
@@ -202,8 +212,8 @@ static int refuse(cbx_policy *policy, const char *name, const char *id, json_t *
                 cbx_call_free(call);
                 return error_oom(error);
         }
-        error_set(&call->report.error, -EINVAL, "tool", "%s",
-                  json_string_value(json_object_get(refusal, "error")));
+        error_set(&call->report.error, reason ? -EPERM : -EINVAL, "tool", "%s",
+                  reason ? reason : json_string_value(json_object_get(refusal, "error")));
         call->ended = true; /* the end of the socket makes it readable */
         *ret_call = call;
         return 0;
@@ -377,9 +387,81 @@ static json_t *refuse_unapproved(const struct tool *tool)
                                       tool->ask.message));
 }
 
-static int start(cbx_toolbox *toolbox, struct tool *tool, struct request *request, cbx_spec *spec,
-                 cbx_call **ret_call, cbx_error *error)
+/* The application, or the manifest, says no. */
+static json_t *refuse_route(const struct route *route)
 {
+        json_t *refusal = json_pack("{s:b, s:s}", "denied", 1, "reason", route->reason);
+
+        if (refusal && toolbox_set_route(refusal, route) < 0) {
+                json_decref(refusal);
+                return NULL;
+        }
+        return refusal;
+}
+
+static uint64_t least(uint64_t asked, uint64_t policy)
+{
+        return asked ? asked : policy;
+}
+
+static double shortest(double asked, double policy)
+{
+        return asked > 0 ? asked : policy;
+}
+
+/* A backend of the application's own, here and now: when it comes back the call is over. */
+static int start_elsewhere(const cbx_backend *backend, const struct tool *tool,
+                           const struct request *request, const cbx_spec *spec, cbx_policy *policy,
+                           cbx_call **ret_call, cbx_error *error)
+{
+        struct policy_limits limits = policy->limits;
+        cbx_order order = { .tool = tool->name,
+                            .arguments = request->text,
+                            .argv = (const char *const *)request->argv,
+                            .environment = (const char *const *)request->environment,
+                            .input = request->input.data,
+                            .input_length = request->input.length,
+                            .policy = policy,
+                            .wall_limit = shortest(spec->wall_limit, limits.wall),
+                            .cpu_limit = shortest(spec->cpu_limit, limits.cpu),
+                            .cpus_limit = shortest(spec->cpus_limit, limits.cpus),
+                            .memory_limit = least(spec->memory_limit, limits.memory),
+                            .process_limit = least(spec->process_limit, limits.processes),
+                            .file_size_limit = least(spec->file_size_limit, limits.file_size),
+                            .open_files_limit = least(spec->open_files_limit, limits.open_files),
+                            .output_limit = least(spec->output_limit, limits.output),
+                            .capture_limit = least(spec->capture_limit, limits.capture) };
+        struct wire_spec asked;
+        _cleanup_fd_ int theirs = -1;
+        cbx_spec room = CBX_SPEC_INIT;
+        cbx_call *call = NULL;
+        char *shell[4];
+        int r = client_read_spec(spec, policy, &room, shell, &asked, error);
+
+        if (r == 0 && tool->kind == TOOL_FUNCTION)
+                r = error_set(error, -EOPNOTSUPP, "backend",
+                              "the backend \"%.64s\" runs commands, and %s is a function",
+                              backend->name, tool->name);
+        if (r == 0)
+                r = client_open_call(policy, spec->id, &call, &theirs, error);
+        if (!call)
+                return r;
+        backend_run(backend, &order, &call->report);
+        call->report.limits = limits;
+        call->report.id = spec->id ? strdup(spec->id) : NULL;
+        if (spec->id && !call->report.id) {
+                cbx_call_free(call);
+                return error_oom(error);
+        }
+        call->ended = true; /* the end of the socket makes it readable */
+        *ret_call = call;
+        return 0;
+}
+
+static int start(cbx_toolbox *toolbox, struct tool *tool, const struct route *route,
+                 struct request *request, cbx_spec *spec, cbx_call **ret_call, cbx_error *error)
+{
+        const cbx_backend *backend = routing_find(&toolbox->routing, route->backend);
         bool live = spec->result_mode == CBX_RESULT_EVENTS;
         bool output = spec->output_mode == CBX_EVENTS;
         cbx_policy *policy = spec->approved && tool->ask.policy ? tool->ask.policy : tool->policy;
@@ -393,7 +475,8 @@ static int start(cbx_toolbox *toolbox, struct tool *tool, struct request *reques
         spec->input = request->input.data;
         spec->input_length = request->input.length;
         if (tool->kind == TOOL_FUNCTION) {
-                if (!spec->answers) /* no box is kept ready for what was answered once */
+                /* No box is kept ready for what was answered once, nor where there is none. */
+                if (!spec->answers && route->to == CBX_TO_BOX)
                         spec->warm = tool->function.forks ? CBX_WARM_FORKED : CBX_WARM_STARTED;
                 spec->result_mode = live ? CBX_RESULT_EVENTS : CBX_RESULT;
         } else {
@@ -403,10 +486,14 @@ static int start(cbx_toolbox *toolbox, struct tool *tool, struct request *reques
         }
         spec->approved = 0;
         spec->answers = NULL;
-        r = client_start(toolbox->warden, policy, spec, bounds, &call, error);
+        toolbox_log_route(toolbox, tool, route);
+        r = backend ? start_elsewhere(backend, tool, request, spec, policy, &call, error)
+                    : client_start(toolbox->warden, policy, spec, bounds, route->unboxed, &call,
+                                   error);
         if (r < 0)
                 return r;
-        if (attach(call, tool, spec, live, output) < 0) {
+        if (attach(call, tool, spec, toolbox_tells_route(toolbox, tool) ? route : NULL, live,
+                   output) < 0) {
                 cbx_call_free(call);
                 return error_oom(error);
         }
@@ -436,6 +523,7 @@ static int start_named(cbx_toolbox *toolbox, const char *name, const char *text,
         _cleanup_mistakes_ struct tool_mistakes wrong = TOOL_MISTAKES_INIT;
         cbx_error stale = CBX_ERROR_INIT;
         cbx_spec spec = CBX_SPEC_INIT;
+        struct route route;
         bool wide = false;
         int r;
 
@@ -447,6 +535,12 @@ static int start_named(cbx_toolbox *toolbox, const char *name, const char *text,
                 return r;
         if (!tool)
                 return refuse_unknown(toolbox, name, spec.id, ret_call, error);
+        route = toolbox_route(toolbox, tool);
+        if (route.to == CBX_TO_NOBODY) {
+                refusal = refuse_route(&route);
+                return refusal ? refuse(tool->policy, tool->name, spec.id, refusal, ret_call, error)
+                               : error_oom(error);
+        }
         r = text ? arguments_read(tool, text, strlen(text), &request.arguments, &wide, &refusal)
                  : arguments_check(tool, value, &request.arguments, &refusal);
         if (r == 0 && !tool_asks(tool, request.arguments))
@@ -464,7 +558,8 @@ static int start_named(cbx_toolbox *toolbox, const char *name, const char *text,
         }
         if (refusal)
                 return refuse(tool->policy, tool->name, spec.id, refusal, ret_call, error);
-        return r < 0 ? error_oom(error) : start(toolbox, tool, &request, &spec, ret_call, error);
+        return r < 0 ? error_oom(error)
+                     : start(toolbox, tool, &route, &request, &spec, ret_call, error);
 }
 
 int cbx_toolbox_start(cbx_toolbox *toolbox, const char *name, const char *arguments,

@@ -119,8 +119,10 @@ void call_write_report(struct call *call)
         }
         report->policy = cbx_policy_ref((cbx_policy *)call->plan->policy);
         report->caged = call->plan->caged;
+        report->unboxed = call->plan->unboxed;
         report->landlock_abi = MIN(page->landlock_abi, call->plan->landlock_abi);
         report->cgroup = cgroup_means(&call->box.cgroup);
+        guarantees_warn_unboxed(report);
         for (size_t i = 0; i < call->plan->n_warnings; i++)
                 report_warn(report, "%s", call->plan->warnings[i]);
         guarantees_warn(report);

@@ -40,12 +40,30 @@ static bool not_asked(const cbx_policy *policy, enum guarantee guarantee)
                (guarantee == GUARANTEE_CPU && !(limits->cpu > 0) && !(limits->cpus > 0));
 }
 
-/* The same in a box without namespaces, where it is another means; NULL: it is not kept. */
-static const char *kept_in_cage(enum guarantee guarantee, int landlock_abi,
-                                enum cgroup_means cgroup, char *room, size_t size)
+/* Those that are kept by the fences of a box alone. */
+#define GUARANTEES_OF_FENCES                                                                       \
+        (1U << GUARANTEE_FILES | 1U << GUARANTEE_NETWORK | 1U << GUARANTEE_SYSCALLS |              \
+         1U << GUARANTEE_PRIVILEGES | 1U << GUARANTEE_LANDLOCK)
+
+/* Is there no box, and this what a box would keep? */
+static bool is_given_up(struct guarantee_basis basis, enum guarantee guarantee)
 {
+        return basis.unboxed && GUARANTEES_OF_FENCES & 1U << guarantee;
+}
+
+/* The same in a box without namespaces, where it is another means; NULL: it is not kept. */
+static const char *kept_in_cage(enum guarantee guarantee, struct guarantee_basis basis, char *room,
+                                size_t size)
+{
+        int landlock_abi = basis.landlock_abi;
+        enum cgroup_means cgroup = basis.cgroup;
+
+        if (is_given_up(basis, guarantee))
+                return NULL;
         switch (guarantee) {
         case GUARANTEE_TREE_KILL:
+                if (basis.unboxed)
+                        return "keeper and init as subreapers; not one that fights them";
                 return landlock_abi >= 6 ? "keeper and init as subreapers, Landlock's signal scope"
                                          : "keeper and init as subreapers, killing until empty";
         case GUARANTEE_FILES:
@@ -66,12 +84,13 @@ static const char *kept_in_cage(enum guarantee guarantee, int landlock_abi,
 }
 
 /* By what a guarantee is kept, or NULL when it is not. */
-static const char *kept_by(const cbx_policy *policy, enum guarantee guarantee, bool caged,
-                           int landlock_abi, enum cgroup_means cgroup, char *room, size_t size)
+static const char *kept_by(const cbx_policy *policy, enum guarantee guarantee,
+                           struct guarantee_basis basis, char *room, size_t size)
 {
         const struct policy_limits *limits = &policy->limits;
-        const char *in_cage =
-                caged ? kept_in_cage(guarantee, landlock_abi, cgroup, room, size) : "";
+        enum cgroup_means cgroup = basis.cgroup;
+        int landlock_abi = basis.landlock_abi;
+        const char *in_cage = basis.caged ? kept_in_cage(guarantee, basis, room, size) : "";
 
         if ((!in_cage || *in_cage) && !not_asked(policy, guarantee))
                 return in_cage;
@@ -89,7 +108,7 @@ static const char *kept_by(const cbx_policy *policy, enum guarantee guarantee, b
         case GUARANTEE_ENVIRONMENT:
                 return "own environment block";
         case GUARANTEE_MEMORY:
-                return kept_memory_by(policy, caged, cgroup);
+                return kept_memory_by(policy, basis.caged, cgroup);
         case GUARANTEE_PIDS:
                 return !limits->processes       ? NULL
                        : cgroup > CGROUP_MEMORY ? "cgroup pids.max, RLIMIT_NPROC"
@@ -109,25 +128,41 @@ static const char *kept_by(const cbx_policy *policy, enum guarantee guarantee, b
         return NULL;
 }
 
-json_t *guarantees_to_json(const cbx_policy *policy, bool caged, int landlock_abi,
-                           enum cgroup_means cgroup)
+/* Why it is not kept. */
+static void absence(const cbx_policy *policy, enum guarantee guarantee,
+                    struct guarantee_basis basis, char *room, size_t size)
+{
+        if (not_asked(policy, guarantee))
+                snprintf(room, size, "not asked for");
+        else if (is_given_up(basis, guarantee))
+                snprintf(room, size, "no box: %s", plan_unboxed_str(basis.unboxed));
+        else if (guarantee == GUARANTEE_CGROUP && cgroup_is_v1())
+                snprintf(room, size, "cgroup v1 is here, and used where it is required");
+        else
+                snprintf(room, size, "not available here");
+}
+
+static json_t *guarantee_to_json(const cbx_policy *policy, enum guarantee guarantee,
+                                 struct guarantee_basis basis)
+{
+        char room[128];
+        const char *by = kept_by(policy, guarantee, basis, room, sizeof(room));
+        bool enforced = by;
+
+        if (!enforced) {
+                absence(policy, guarantee, basis, room, sizeof(room));
+                by = room;
+        }
+        return json_pack("{s:s, s:b, s:s}", "name", guarantee_str(guarantee), "enforced", enforced,
+                         "by", by);
+}
+
+json_t *guarantees_to_json(const cbx_policy *policy, struct guarantee_basis basis)
 {
         json_t *array = json_array();
-        char room[128];
 
-        for (int i = 0; array && i < GUARANTEE_MAX_; i++) {
-                enum guarantee guarantee = (enum guarantee)i;
-                const char *by =
-                        kept_by(policy, guarantee, caged, landlock_abi, cgroup, room, sizeof(room));
-                const char *absent = not_asked(policy, guarantee) ? "not asked for"
-                                     : guarantee == GUARANTEE_CGROUP && cgroup_is_v1()
-                                             ? "cgroup v1 is here, and used where it is required"
-                                             : "not available here";
-
-                json_array_append_new(array,
-                                      json_pack("{s:s, s:b, s:s}", "name", guarantee_str(guarantee),
-                                                "enforced", by != NULL, "by", by ? by : absent));
-        }
+        for (int i = 0; array && i < GUARANTEE_MAX_; i++)
+                json_array_append_new(array, guarantee_to_json(policy, (enum guarantee)i, basis));
         return array;
 }
 
@@ -142,6 +177,10 @@ static const struct {
           "use a kernel built with Landlock (Linux 5.13 or newer) that has it in "
           "its lsm= list" },
 };
+
+#define CPU_FIX                                                                                    \
+        "as root: echo +cpu >CGROUP/cgroup.subtree_control in each group above that of callbox, "  \
+        "or Delegate=yes in its unit"
 
 /* The groups that are missing: why, and how to get them. */
 static void hint_cgroup(enum guarantee guarantee, cbx_error *error)
@@ -160,11 +199,65 @@ static void hint_cgroup(enum guarantee guarantee, cbx_error *error)
                 error_set(error, -EOPNOTSUPP, "require",
                           "this host cannot keep the guarantee \"%s\": %s",
                           guarantee_str(guarantee), cgroup_obstacle_str(obstacle));
-        error_hint(error, "%s",
-                   obstacle == CGROUP_FINE
-                           ? "as root: echo +cpu >CGROUP/cgroup.subtree_control in each group "
-                             "above that of callbox, or Delegate=yes in its unit"
-                           : cgroup_obstacle_fix(obstacle));
+        error_hint(error, "%s", obstacle == CGROUP_FINE ? CPU_FIX : cgroup_obstacle_fix(obstacle));
+}
+
+/* How to get what a policy does not ask for. */
+static const struct {
+        enum guarantee guarantee;
+        const char *hint;
+} wishes[] = {
+        { GUARANTEE_NETWORK, "ask for it: \"network\": \"none\" in the policy" },
+        { GUARANTEE_MEMORY, "ask for it: \"limits\": {\"memory\": \"512M\"} in the policy" },
+        { GUARANTEE_PIDS, "ask for it: \"limits\": {\"processes\": 64} in the policy" },
+        { GUARANTEE_CPU, "ask for it: \"limits\": {\"cpu\": \"30s\"} in the policy" },
+};
+
+/* How to get a guarantee that is not kept. */
+static const char *fix_for(const struct report *report, enum guarantee guarantee)
+{
+        if (not_asked(report->policy, guarantee)) {
+                for (size_t i = 0; i < ARRAY_SIZE(wishes); i++)
+                        if (wishes[i].guarantee == guarantee)
+                                return wishes[i].hint;
+                return "";
+        }
+        if (is_given_up(report_basis(report), guarantee))
+                return "let the application run it in a box: mode strict, and no rule that "
+                       "elevates it";
+        if (guarantee == GUARANTEE_CGROUP || guarantee == GUARANTEE_CPU)
+                return report->obstacle == CGROUP_FINE ? CPU_FIX
+                                                       : cgroup_obstacle_fix(report->obstacle);
+        for (size_t i = 0; i < ARRAY_SIZE(fixes); i++)
+                if (fixes[i].guarantee == guarantee)
+                        return fixes[i].hint;
+        return "";
+}
+
+json_t *guarantees_explain(const struct report *report, bool *ret_met)
+{
+        _cleanup_json_ json_t *shown = report_guarantees(report);
+        json_t *array = json_deep_copy(shown), *item;
+        bool met = true;
+        size_t i;
+
+        json_array_foreach(array, i, item)
+        {
+                bool enforced = json_is_true(json_object_get(item, "enforced"));
+                bool required = report->policy->require & 1U << i &&
+                                !not_asked(report->policy, (enum guarantee)i);
+                const char *fix = enforced ? "" : fix_for(report, (enum guarantee)i);
+
+                met &= enforced || !required ||
+                       is_given_up(report_basis(report), (enum guarantee)i);
+                if (json_object_set_new(item, "required", json_boolean(required)) < 0 ||
+                    json_object_set_new(item, "fix", json_string(fix)) < 0) {
+                        json_decref(array);
+                        return NULL;
+                }
+        }
+        *ret_met = met;
+        return array;
 }
 
 bool guarantees_need_cgroup(const cbx_policy *policy)
@@ -172,8 +265,7 @@ bool guarantees_need_cgroup(const cbx_policy *policy)
         return policy->require & 1U << GUARANTEE_CGROUP;
 }
 
-int guarantees_check(const cbx_policy *policy, bool caged, int landlock_abi,
-                     enum cgroup_means cgroup, cbx_error *error)
+int guarantees_check(const cbx_policy *policy, struct guarantee_basis basis, cbx_error *error)
 {
         char room[128];
 
@@ -181,7 +273,8 @@ int guarantees_check(const cbx_policy *policy, bool caged, int landlock_abi,
                 enum guarantee guarantee = (enum guarantee)i;
 
                 if (!(policy->require & 1U << i) || not_asked(policy, guarantee) ||
-                    kept_by(policy, guarantee, caged, landlock_abi, cgroup, room, sizeof(room)))
+                    is_given_up(basis, guarantee) ||
+                    kept_by(policy, guarantee, basis, room, sizeof(room)))
                         continue;
                 error_set(error, -EOPNOTSUPP, "require",
                           "this host cannot keep the guarantee \"%s\"", guarantee_str(guarantee));
@@ -219,8 +312,8 @@ void guarantees_warn(struct report *report)
 
                 if (on_top & 1U << i || not_asked(report->policy, guarantee) ||
                     (guarantee == GUARANTEE_CPU && share) ||
-                    kept_by(report->policy, guarantee, report->caged, report->landlock_abi,
-                            report->cgroup, room, sizeof(room)))
+                    is_given_up(report_basis(report), guarantee) ||
+                    kept_by(report->policy, guarantee, report_basis(report), room, sizeof(room)))
                         continue;
                 report_warn(report, "the guarantee \"%s\" is not kept: this host cannot",
                             guarantee_str(guarantee));
@@ -229,4 +322,13 @@ void guarantees_warn(struct report *report)
                 report_warn(report,
                             "the share of the processors (cpus) is not kept: there is no control "
                             "group with the cpu controller");
+}
+
+void guarantees_warn_unboxed(struct report *report)
+{
+        if (report->unboxed)
+                report_warn(report,
+                            "NO BOX (%s): the program runs with all rights of its caller; files, "
+                            "network and system calls are not fenced",
+                            plan_unboxed_str(report->unboxed));
 }

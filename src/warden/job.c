@@ -214,6 +214,26 @@ static void out_of_patience(struct timer *timer, uint64_t now)
         fail(job, &error);
 }
 
+/* What a call would have, for one who only asks. */
+static void describe(struct job *job, const struct prepared *box)
+{
+        const struct plan *plan = &job->plan->plan;
+        struct report *report = &job->report;
+
+        report->reason = REASON_EXITED;
+        report->policy = cbx_policy_ref((cbx_policy *)plan->policy);
+        report->limits = plan->policy->limits;
+        report->caged = plan->caged;
+        report->unboxed = plan->unboxed;
+        report->landlock_abi = plan->landlock_abi;
+        report->cgroup = cgroup_means(&box->cgroup);
+        report->obstacle = cgroup_look();
+        guarantees_warn_unboxed(report);
+        for (size_t i = 0; i < plan->n_warnings; i++)
+                report_warn(report, "%s", plan->warnings[i]);
+        guarantees_warn(report);
+}
+
 static void taken(struct pool_taker *taker, struct prepared *box, struct maker_plan *plan)
 {
         struct job *job = (struct job *)((char *)taker - offsetof(struct job, taker));
@@ -221,6 +241,7 @@ static void taken(struct pool_taker *taker, struct prepared *box, struct maker_p
         loop_remove_timer(&job->client->server->loop, &job->patience);
         job->plan = plan;
         if (job->probing) {
+                describe(job, box);
                 pool_give_back(job->pool, box, plan);
                 pool_refill(job->pool);
                 end_early(job, REASON_EXITED, NULL);

@@ -40,6 +40,7 @@ static void pack_plan(struct pack *pack, const struct plan *plan)
 
         pack_number(pack, 0);
         pack_number(pack, plan->caged);
+        pack_number(pack, plan->unboxed);
         pack_number(pack, plan->privileged);
         pack_number(pack, plan->host_uid);
         pack_number(pack, plan->host_gid);
@@ -168,14 +169,15 @@ static _Noreturn void maker_main(struct maker *maker, const struct wire_policy *
         (void)prctl(PR_SET_NAME, "callbox-maker");
         (void)sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){ 0 });
         maker->mounts = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
-        maker->options = (struct plan_options){ .explain = policy->explain,
+        maker->options = (struct plan_options){ .unboxed = policy->unboxed,
+                                                .explain = policy->explain,
                                                 .directory = policy->directory,
                                                 .environment = policy->environment,
                                                 .zygote = policy->program.forks };
         maker->done = policy_from_text(policy->text, policy->length, &error, &maker->policy) < 0 ||
                       wire_take_pins(policy, maker->policy) < 0;
         if (!maker->done) {
-                maker->options.lends = lender_is_wanted(maker->policy);
+                maker->options.lends = !policy->unboxed && lender_is_wanted(maker->policy);
                 maker->done = !make_plan(maker);
         }
         while (!maker->done) {
@@ -326,6 +328,7 @@ static int unpack_plan(struct unpack *unpack, struct maker_plan *ret)
         struct plan *plan = &ret->plan;
 
         plan->caged = unpack_number(unpack);
+        plan->unboxed = (enum plan_unboxed)unpack_number_below(unpack, PLAN_UNBOXED_MAX_);
         plan->privileged = unpack_number(unpack);
         plan->host_uid = (uid_t)unpack_number(unpack);
         plan->host_gid = (gid_t)unpack_number(unpack);

@@ -295,7 +295,8 @@ void pool_take(struct pool *pool, struct pool_taker *taker)
                 hand_out(box, taker);
                 return;
         }
-        if (!taker->fresh || !pool->wanted.program.argv)
+        /* Without a box there is nothing that takes long to make. */
+        if (!pool->wanted.unboxed && (!taker->fresh || !pool->wanted.program.argv))
                 pool->target = MIN(MAX(pool->target * 2, FIRST_TARGET), pool->pools->prepared_max);
         taker->waiting = true;
         TAILQ_INSERT_TAIL(&pool->takers, taker, link);
@@ -411,9 +412,9 @@ static void take_box(struct pool *pool, struct wire_message *message)
         pool->zygote_asked &= box->outdated || !box->zygote;
         r = maker_unpack_box(message, &pool->plan->plan, &box->prepared.box, &error);
         if (r == 0)
-                r = guarantees_check(pool->policy, pool->plan->plan.caged,
-                                     pool->plan->plan.landlock_abi,
-                                     cgroup_means(&box->prepared.cgroup), &error);
+                r = guarantees_check(
+                        pool->policy,
+                        plan_basis(&pool->plan->plan, cgroup_means(&box->prepared.cgroup)), &error);
         if (box->outdated) {
                 pool_box_drop(box);
                 return;

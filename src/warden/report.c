@@ -31,6 +31,7 @@ void report_free(struct report *report)
                 output_free(&report->output[i]);
         json_decref(report->denials);
         json_decref(report->tool);
+        json_decref(report->promised);
         free(report->parts);
         cbx_policy_unref(report->policy);
         for (size_t i = 0; i < report->n_warnings; i++)
@@ -262,6 +263,14 @@ static json_t *array_or_empty(json_t *array)
         return array ? json_incref(array) : json_array();
 }
 
+json_t *report_guarantees(const struct report *report)
+{
+        if (report->promised)
+                return json_incref(report->promised);
+        return report->policy ? guarantees_to_json(report->policy, report_basis(report))
+                              : json_array();
+}
+
 json_t *report_to_json(const struct report *report)
 {
         char text[512], signal[24];
@@ -301,11 +310,7 @@ json_t *report_to_json(const struct report *report)
             !json_is_true(json_object_get(report->tool, "ok")))
                 json_object_set_new(json, "result", output_to_json(&report->output[STREAM_RESULT]));
         json_object_set_new(json, "denials", array_or_empty(report->denials));
-        json_object_set_new(json, "guarantees",
-                            report->policy
-                                    ? guarantees_to_json(report->policy, report->caged,
-                                                         report->landlock_abi, report->cgroup)
-                                    : json_array());
+        json_object_set_new(json, "guarantees", report_guarantees(report));
         json_object_set_new(json, "warnings",
                             strings_to_json(report->warnings, report->n_warnings));
         return json;

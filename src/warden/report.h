@@ -53,12 +53,15 @@ struct report {
         json_t *tool; /* what came of it as the call of a tool (src/tool/); NULL: it was none */
         struct report_part *parts; /* its result as it was written, and what belongs to it */
         size_t n_parts;
-        bool raw;           /* the result is wanted in these parts alone */
-        cbx_policy *policy; /* what the box kept; NULL: there was none */
-        bool caged;         /* ... and what it was made of */
-        int landlock_abi;   /* ... as it was */
+        bool raw;                  /* the result is wanted in these parts alone */
+        cbx_policy *policy;        /* what the box kept; NULL: there was none */
+        bool caged;                /* ... and what it was made of */
+        enum plan_unboxed unboxed; /* ... or why there was none */
+        int landlock_abi;          /* ... as it was */
         enum cgroup_means cgroup;
-        char **warnings; /* NULL-terminated, or NULL */
+        enum cgroup_obstacle obstacle; /* of one that only asks: why there is no group */
+        json_t *promised;              /* what another backend says that it keeps; NULL: none ran */
+        char **warnings;               /* NULL-terminated, or NULL */
         size_t n_warnings;
         cbx_error error; /* REASON_SETUP, REASON_INTERNAL */
 };
@@ -82,14 +85,41 @@ int report_exit_code(const struct report *report);
 
 json_t *report_to_json(const struct report *report);
 
-/* What a box of this policy enforces, and by what (guarantees.c). */
-json_t *guarantees_to_json(const cbx_policy *policy, bool caged, int landlock_abi,
-                           enum cgroup_means cgroup);
-/* Refuse a policy that requires a guarantee which this host cannot keep. */
+/* What was enforced, and by what; an empty array where nothing ran. NULL: out of memory. */
+json_t *report_guarantees(const struct report *report);
+
+/* What decides which guarantees are kept (guarantees.c). */
+struct guarantee_basis {
+        bool caged;
+        enum plan_unboxed unboxed;
+        int landlock_abi;
+        enum cgroup_means cgroup;
+};
+
+static inline struct guarantee_basis report_basis(const struct report *report)
+{
+        return (struct guarantee_basis){ report->caged, report->unboxed, report->landlock_abi,
+                                         report->cgroup };
+}
+
+static inline struct guarantee_basis plan_basis(const struct plan *plan, enum cgroup_means cgroup)
+{
+        return (struct guarantee_basis){ plan->caged, plan->unboxed, plan->landlock_abi, cgroup };
+}
+
+/* What a box of this policy enforces, and by what. */
+json_t *guarantees_to_json(const cbx_policy *policy, struct guarantee_basis basis);
+/* The same of one that only asks, with whether each is required and how to get those that are not
+ * kept; and whether all that is required is kept. NULL: out of memory. */
+json_t *guarantees_explain(const struct report *report, bool *ret_met);
 /* Does the policy run nothing without a control group? */
 bool guarantees_need_cgroup(const cbx_policy *policy);
-int guarantees_check(const cbx_policy *policy, bool caged, int landlock_abi,
-                     enum cgroup_means cgroup, cbx_error *error);
+/* Refuse a policy that requires a guarantee which this host cannot keep. Where an application has
+ * said that there is no box, what only a box keeps is not asked for. */
+int guarantees_check(const cbx_policy *policy, struct guarantee_basis basis, cbx_error *error);
+
+/* Tell first of all that there is no box. */
+void guarantees_warn_unboxed(struct report *report);
 
 /* Warn of what a best-effort box was asked to keep and does not. */
 void guarantees_warn(struct report *report);

@@ -43,8 +43,7 @@ static int open_group(const struct plan *plan, const struct policy_limits *limit
         cgroup_parent_open(parent, guarantees_need_cgroup(plan->policy));
         r = cgroup_open(cgroup, parent, limits, error);
         if (r == 0)
-                r = guarantees_check(plan->policy, plan->caged, plan->landlock_abi,
-                                     cgroup_means(cgroup), error);
+                r = guarantees_check(plan->policy, plan_basis(plan, cgroup_means(cgroup)), error);
         if (r == 0)
                 r = guarantees_check_limits(plan->policy, limits, cgroup_means(cgroup), error);
         return r;
@@ -61,6 +60,7 @@ int call_check(const struct plan *plan, struct report *report)
                 report->policy = cbx_policy_ref((cbx_policy *)plan->policy);
                 report->limits = plan->policy->limits;
                 report->caged = plan->caged;
+                report->unboxed = plan->unboxed;
                 report->landlock_abi = plan->landlock_abi;
                 report->cgroup = cgroup_means(&cgroup);
                 guarantees_warn(report);

@@ -153,6 +153,19 @@ static int greet(struct client *client, const struct wire_message *message)
         return wire_send_packed(client->connection.fd, WIRE_HELLO, &pack, NULL, 0, MSG_DONTWAIT);
 }
 
+/* A call without a box has all rights of the warden. So only the program that has started it may
+ * ask for one, on the socket that it made for it; others by leave of whoever has started it. */
+static int check_unboxed(const struct client *client, const struct wire_policy *asked,
+                         cbx_error *error)
+{
+        if (!asked->unboxed || client->unboxed)
+                return 0;
+        error_set(error, -EPERM, "mode", "this warden runs nothing without a box");
+        error_hint(error, "let the program start a warden of its own, or start this one with "
+                          "--allow-no-box, if all who may attach may have its rights");
+        return -EPERM;
+}
+
 static int take_policy(struct client *client, const struct wire_message *message)
 {
         struct unpack unpack = UNPACK_INIT(message->body, message->length);
@@ -171,7 +184,9 @@ static int take_policy(struct client *client, const struct wire_message *message
         if (policy) {
                 policy->id = asked.id;
                 policy->error = (cbx_error)CBX_ERROR_INIT;
-                (void)pool_open(&client->server->pools, &asked, &policy->error, &policy->pool);
+                if (check_unboxed(client, &asked, &policy->error) == 0)
+                        (void)pool_open(&client->server->pools, &asked, &policy->error,
+                                        &policy->pool);
                 TAILQ_INSERT_HEAD(&client->policies, policy, link);
                 client->n_policies++;
         }
@@ -256,7 +271,7 @@ static void watch_process(struct client *client, int pidfd)
 }
 
 /* Takes the socket, and the pidfd of its peer, unless it fails. */
-static int open_client(struct server *server, int fd, const struct peer *peer)
+static int open_client(struct server *server, int fd, const struct peer *peer, bool unboxed)
 {
         struct client *client = calloc(1, sizeof(*client));
         int r;
@@ -266,6 +281,7 @@ static int open_client(struct server *server, int fd, const struct peer *peer)
         client->server = server;
         client->connection = (struct watch){ .fd = fd, .ready = hear, .owner = client };
         client->accepted = peer->pid;
+        client->unboxed = unboxed;
         job_init_lines(client);
         TAILQ_INIT(&client->policies);
         TAILQ_INIT(&client->queue);
@@ -294,7 +310,8 @@ static void accept_client(struct watch *watch, uint32_t events)
                 base_close(accept4(watch->fd, NULL, NULL, SOCK_CLOEXEC));
                 server->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
         }
-        if (fd >= 0 && (!peer_may_connect(fd, &peer) || open_client(server, fd, &peer) < 0)) {
+        if (fd >= 0 && (!peer_may_connect(fd, &peer) ||
+                        open_client(server, fd, &peer, server->options.unboxed) < 0)) {
                 base_close(peer.pidfd);
                 base_close(fd);
         }
@@ -310,7 +327,7 @@ static int open_given(struct server *server, int fd)
 
         if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &found, &length) == 0 && found.pid > 0)
                 peer.pidfd = (int)syscall(SYS_pidfd_open, found.pid, 0);
-        r = open_client(server, fd, &peer);
+        r = open_client(server, fd, &peer, true);
         if (r < 0)
                 base_close(peer.pidfd);
         return r;

@@ -29,6 +29,7 @@ struct server_options {
         const char *path;  /* of that socket, to be removed in the end; NULL: not known */
         int directory;     /* where it starts */
         int connection;    /* of the one client this warden was started for; -1: none */
+        bool unboxed;      /* whoever attaches may ask for calls without a box as well */
 };
 
 struct server;
@@ -92,6 +93,7 @@ struct client {
         struct watch process;           /* pidfd; fd -1: not known */
         struct watch lines[WIRE_LINES]; /* fd -1: not open; their owner is a job, or the client */
         pid_t accepted; /* who has connected, and must be who speaks; 0: not known, or given */
+        bool unboxed;   /* it may ask for calls without a box */
         bool greeted, closed;
         TAILQ_HEAD(, client_policy) policies;
         unsigned n_policies;

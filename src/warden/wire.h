@@ -21,7 +21,7 @@
 #include "warden/pack.h"
 #include "warden/report.h"
 
-#define WIRE_VERSION 5U
+#define WIRE_VERSION 6U
 #define WIRE_INLINE (32 * KIB)       /* a larger body goes into a memory file */
 #define WIRE_REQUEST_MAX (4 * MIB)   /* what a client may say at once */
 #define WIRE_REPORT_MAX (1ULL << 40) /* bounded by what was asked to be captured */
@@ -113,6 +113,7 @@ struct wire_policy {
         const char *directory; /* where relative paths start */
         char **environment;    /* the caller's, as far as the policy asks for it */
         bool explain;
+        enum plan_unboxed unboxed; /* there is to be no box: not every client may ask for that */
         struct wire_program program;
         struct policy_pin *pins; /* what its paths led to when the client first used it */
         size_t n_pins;

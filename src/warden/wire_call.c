@@ -40,6 +40,7 @@ void wire_pack_policy(struct pack *pack, const struct wire_policy *policy)
         pack_text(pack, policy->directory);
         pack_texts(pack, (const char *const *)policy->environment);
         pack_number(pack, policy->explain);
+        pack_number(pack, policy->unboxed);
         pack_number(pack, policy->program.argv != NULL);
         if (policy->program.argv) {
                 pack_texts(pack, (const char *const *)policy->program.argv);
@@ -109,6 +110,7 @@ int wire_unpack_policy(struct unpack *unpack, struct wire_policy *ret)
         policy.directory = unpack_text(unpack);
         policy.environment = unpack_texts(unpack, TEXTS_MAX);
         policy.explain = unpack_number_below(unpack, 2);
+        policy.unboxed = (enum plan_unboxed)unpack_number_below(unpack, PLAN_UNBOXED_MAX_);
         if (unpack_number_below(unpack, 2) && !unpack_program(unpack, &policy.program))
                 unpack->bad = true;
         policy.program.forks = unpack_number_below(unpack, 2);
@@ -263,8 +265,10 @@ static void pack_report(struct pack *pack, const struct report *report)
         pack_limits(pack, &report->limits);
         pack_number(pack, report->policy != NULL);
         pack_number(pack, report->caged);
+        pack_number(pack, report->unboxed);
         pack_number(pack, (uint64_t)report->landlock_abi);
         pack_number(pack, report->cgroup);
+        pack_number(pack, report->obstacle);
         pack_texts(pack, (const char *const *)report->warnings);
         wire_pack_error(pack, &report->error);
         if (json_array_size(report->denials) > 0) {
@@ -395,8 +399,10 @@ static int unpack_numbers(struct unpack *unpack, struct report *report)
         if (!unpack_number_below(unpack, 2))
                 report->policy = cbx_policy_unref(report->policy);
         report->caged = unpack_number_below(unpack, 2);
+        report->unboxed = (enum plan_unboxed)unpack_number_below(unpack, PLAN_UNBOXED_MAX_);
         report->landlock_abi = (int)unpack_number_below(unpack, 1000);
         report->cgroup = unpack_number_below(unpack, CGROUP_MEANS_MAX_);
+        report->obstacle = unpack_number_below(unpack, CGROUP_OBSTACLE_MAX_);
         report->id = id ? strdup(id) : NULL;
         return id && !report->id ? -ENOMEM : 0;
 }

@@ -138,8 +138,9 @@ static int order(struct zygote *zygote, struct pool_box *box)
         if (r == 0)
                 r = pool_open_cgroup(zygote->pool, true, &box->prepared.cgroup, NULL);
         if (r == 0)
-                r = guarantees_check(zygote->pool->policy, false, zygote->plan->plan.landlock_abi,
-                                     cgroup_means(&box->prepared.cgroup), NULL);
+                r = guarantees_check(
+                        zygote->pool->policy,
+                        plan_basis(&zygote->plan->plan, cgroup_means(&box->prepared.cgroup)), NULL);
         if (r == 0)
                 r = box_open(&box->prepared.box, &zygote->plan->plan, page, &ends, NULL);
         if (r == 0)

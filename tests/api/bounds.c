@@ -38,8 +38,8 @@ static cbx_call *start(const char *shell, const char *id, struct wire_bound one,
         spec.shell = shell;
         spec.id = id;
         spec.cwd = place;
-        if (client_start(warden, policy, &spec, (struct wire_bound[]){ one, other }, &call,
-                         &error) < 0)
+        if (client_start(warden, policy, &spec, (struct wire_bound[]){ one, other }, PLAN_BOXED,
+                         &call, &error) < 0)
                 fail(__LINE__, error.text);
         return call;
 }
