@@ -169,7 +169,8 @@ static int open_toolbox(struct mcp *mcp, cbx_error *error)
                 r = cli_guard_tools(&mcp->options, mcp->toolbox, error);
         if (r == 0 && mcp->tools)
                 r = cbx_toolbox_load(mcp->toolbox, mcp->tools, error);
-        if (r == 0 && !mcp->no_builtin) /* what cannot be kept here is told now */
+        /* What cannot be kept here is told now. */
+        if (r == 0 && !mcp->no_builtin && mcp->routes.mode == CBX_STRICT)
                 r = cbx_prepare(mcp->warden, policy, error);
         if (r == 0 && !mcp->no_builtin)
                 r = builtin_add(mcp->toolbox, policy, mcp->files, error);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/capabilities.h"
 #include "cli/options.h"
 #include "policy_schema.h" /* policy_schema_text, written by the build */
 #include "warden/call.h"
@@ -11,10 +12,15 @@
 static const char help[] =
         "Usage: callbox policy check [OPTIONS] FILE\n"
         "       callbox policy show [OPTIONS] [FILE]\n"
+        "       callbox policy capabilities [--json] [OPTIONS] [FILE]\n"
+        "       callbox policy backends [--json]\n"
         "       callbox policy schema\n"
         "\n"
         "check   tell whether this host can keep the policy of FILE and OPTIONS\n"
         "show    print the effective policy, defaults included, of FILE and OPTIONS\n"
+        "capabilities  print every guarantee of that policy here: by what it is enforced,\n"
+        "        or why it is not and how to get it; exit code 1 where one is required\n"
+        "backends  print what boxes can be made of here\n"
         "schema  print the JSON Schema of policies\n"
         "\n"
         "%s\n"
@@ -59,10 +65,43 @@ static int check(struct options *options)
         return 0;
 }
 
-static int parse(struct options *options, int argc, char **argv, cbx_error *error)
+static int capabilities(struct options *options, bool json)
+{
+        _cleanup_policy_ cbx_policy *policy = NULL;
+        cbx_error error = CBX_ERROR_INIT;
+        int r = options_policy(options, &error, &policy);
+
+        if (r == 0)
+                r = capabilities_print(policy, json, &error);
+        if (r >= 0)
+                return r;
+        options_blame(options, &error);
+        cli_print_error(&error);
+        return EXIT_CALLBOX;
+}
+
+static int backends(bool json)
+{
+        cbx_error error = CBX_ERROR_INIT;
+        int r = capabilities_print_backends(json, &error);
+
+        if (r >= 0)
+                return r;
+        cli_print_error(&error);
+        return EXIT_CALLBOX;
+}
+
+static int parse(struct options *options, bool *json, int argc, char **argv, cbx_error *error)
 {
         for (int index = 2; index < argc;) {
-                int r = options_take(options, argc, argv, &index, error);
+                int r;
+
+                if (json && strcmp(argv[index], "--json") == 0) {
+                        *json = true;
+                        index++;
+                        continue;
+                }
+                r = options_take(options, argc, argv, &index, error);
 
                 if (r < 0)
                         return r;
@@ -91,6 +130,8 @@ int cli_policy(int argc, char **argv)
         const char *verb = argc > 1 ? argv[1] : "";
         cbx_error error = CBX_ERROR_INIT;
         struct options options = { 0 };
+        bool asks = strcmp(verb, "capabilities") == 0 || strcmp(verb, "backends") == 0;
+        bool json = false;
         int code = EXIT_CALLBOX;
 
         for (int i = 1; i < argc; i++)
@@ -98,7 +139,7 @@ int cli_policy(int argc, char **argv)
                         return printf(help, options_help) < 0 ? EXIT_CALLBOX : 0;
         if (strcmp(verb, "schema") == 0 && argc == 2)
                 return fputs(policy_schema_text, stdout) < 0 ? EXIT_CALLBOX : 0;
-        if (parse(&options, argc, argv, &error) < 0)
+        if (parse(&options, asks ? &json : NULL, argc, argv, &error) < 0)
                 cli_print_error(&error);
         else if (strcmp(verb, "show") == 0)
                 code = show(&options);
@@ -106,8 +147,14 @@ int cli_policy(int argc, char **argv)
                 code = check(&options);
         else if (strcmp(verb, "check") == 0)
                 cli_fail("policy check needs a file");
+        else if (strcmp(verb, "capabilities") == 0)
+                code = capabilities(&options, json);
+        else if (strcmp(verb, "backends") == 0)
+                code = backends(json);
         else
-                cli_fail("policy is followed by check FILE, show [FILE] or schema "
+                cli_fail("policy is followed by check FILE, show [FILE], capabilities [FILE], "
+                         "backends or "
+                         "schema "
                          "(see callbox policy --help)");
         options_free(&options);
         return code;

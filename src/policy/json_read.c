@@ -160,7 +160,10 @@ int json_check_keys(json_t *object, const struct json_place *at, struct json_wor
                         int r = json_refuse_key(at, key, keys, error);
 
                         list_words(keys, known, sizeof(known));
-                        error_hint(error, "known here are: %s", known);
+                        if (!json_asks_for_no_box(key))
+                                error_hint(error, "known here are: %s", known);
+                        else
+                                error_hint(error, "%s", JSON_WHO_MAY);
                         return r;
                 }
         }

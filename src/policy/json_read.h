@@ -99,7 +99,8 @@ void json_write_number(double number, char room[NUMBER_ROOM]);
 /* The nearest of some words, or NULL if none is near. */
 const char *json_nearest(const char *word, struct json_words words);
 
-/* Who says what runs without a box: no document does. */
+/* Who says what runs without a box: no document does, whatever the key. */
+bool json_asks_for_no_box(const char *key);
 #define JSON_WHO_MAY                                                                               \
         "what runs without a box only the application says: cbx_toolbox_options, or --mode and "   \
         "--elevate of callbox tool and callbox mcp"

@@ -101,8 +101,7 @@ static const struct spelling *nearest_spelling(const char *given, struct json_wo
         return nearest;
 }
 
-/* What would say that something runs without a box: no document can. */
-static bool asks_for_no_box(const char *key)
+bool json_asks_for_no_box(const char *key)
 {
         static const char *const words[] = { "mode",      "sandbox_mode",   "elevated", "elevate",
                                              "unboxed",   "elevated_tools", "no_box",   "backends",
@@ -121,11 +120,8 @@ int json_refuse_key(const struct json_place *at, const char *key, struct json_wo
         const char *near = json_nearest(key, keys);
         const struct spelling *other;
 
-        if (asks_for_no_box(key)) {
-                json_set_refusal(&place, error, "unknown key \"%.64s\"", key);
-                error_hint(error, "%s", JSON_WHO_MAY);
-                return -EINVAL;
-        }
+        if (json_asks_for_no_box(key))
+                return json_refuse(&place, error, "unknown key \"%.64s\"", key);
         if (!near && (other = nearest_spelling(key, keys, true)))
                 near = other->key;
         if (near)

@@ -195,10 +195,10 @@ static void end(struct serve_call *call, const cbx_report *report)
         }
         if (result->ok)
                 outcome = "ok";
-        else if (result->denied)
-                outcome = "denied";
         else if (report->reason == CBX_SETUP)
                 outcome = "refused";
+        else if (result->denied)
+                outcome = "denied";
         serve_call_record(call, report, outcome, NULL);
         serve_call_finish(call, content_of(call, report, result));
 }

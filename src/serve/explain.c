@@ -205,7 +205,9 @@ static int explain_reason(const struct serve_call *call, const cbx_report *repor
                 return buffer_printf(to, "%s failed: exit code %d.", call->tool->name,
                                      report->code);
         return buffer_printf(to, "%s %s: %s", call->tool->name,
-                             result->denied ? "was ended" : "failed",
+                             !result->denied               ? "failed"
+                             : report->reason == CBX_SETUP ? "was not called"
+                                                           : "was ended",
                              why            ? why
                              : report->text ? report->text
                                             : "");

@@ -17,13 +17,15 @@ static const char *kept_cpu_by(const struct policy_limits *limits, enum cgroup_m
 }
 
 /* With what is not held: the rest, and each bound, is in docs/security.md. */
-static const char *kept_memory_by(const cbx_policy *policy, bool caged, enum cgroup_means cgroup)
+static const char *kept_memory_by(const cbx_policy *policy, struct guarantee_basis basis)
 {
-        bool unseen = caged || policy->network == POLICY_NETWORK_HOST;
+        enum cgroup_means cgroup = basis.cgroup;
+        bool caged = basis.caged, unseen = caged || policy->network == POLICY_NETWORK_HOST;
 
         return !policy->limits.memory    ? NULL
                : cgroup == CGROUP_MEMORY ? "cgroup memory.limit_in_bytes, counting by init"
                : cgroup != CGROUP_NONE   ? "cgroup memory.max"
+               : basis.unboxed           ? "counting by init; not in one that fights it"
                : caged  ? "counting by init; not file locks, sockets in flight (a buffer each)"
                : unseen ? "counting by init; not sockets in flight (a buffer each)"
                         : "counting by init; not epoll sets in flight (a 25th of the host's)";
@@ -108,7 +110,7 @@ static const char *kept_by(const cbx_policy *policy, enum guarantee guarantee,
         case GUARANTEE_ENVIRONMENT:
                 return "own environment block";
         case GUARANTEE_MEMORY:
-                return kept_memory_by(policy, basis.caged, cgroup);
+                return kept_memory_by(policy, basis);
         case GUARANTEE_PIDS:
                 return !limits->processes       ? NULL
                        : cgroup > CGROUP_MEMORY ? "cgroup pids.max, RLIMIT_NPROC"
@@ -210,7 +212,7 @@ static const struct {
         { GUARANTEE_NETWORK, "ask for it: \"network\": \"none\" in the policy" },
         { GUARANTEE_MEMORY, "ask for it: \"limits\": {\"memory\": \"512M\"} in the policy" },
         { GUARANTEE_PIDS, "ask for it: \"limits\": {\"processes\": 64} in the policy" },
-        { GUARANTEE_CPU, "ask for it: \"limits\": {\"cpu\": \"30s\"} in the policy" },
+        { GUARANTEE_CPU, "ask for it: \"limits\": {\"cpu\": 30} in the policy" },
 };
 
 /* How to get a guarantee that is not kept. */
@@ -226,8 +228,10 @@ static const char *fix_for(const struct report *report, enum guarantee guarantee
                 return "let the application run it in a box: mode strict, and no rule that "
                        "elevates it";
         if (guarantee == GUARANTEE_CGROUP || guarantee == GUARANTEE_CPU)
-                return report->obstacle == CGROUP_FINE ? CPU_FIX
-                                                       : cgroup_obstacle_fix(report->obstacle);
+                return report->obstacle != CGROUP_FINE ? cgroup_obstacle_fix(report->obstacle)
+                       : guarantee == GUARANTEE_CPU
+                               ? CPU_FIX
+                               : "ask for it: \"require\": [\"cgroup\"] in the policy";
         for (size_t i = 0; i < ARRAY_SIZE(fixes); i++)
                 if (fixes[i].guarantee == guarantee)
                         return fixes[i].hint;

@@ -55,6 +55,6 @@ void api_next(struct api *api, cbx_call *call, cbx_event *event);
 /* An error must say what is wrong, and where. */
 void api_refused(struct api *api, int returned, int code, const char *where);
 
-extern const struct api_test calls_tests[], structs_tests[], reports_tests[];
+extern const struct api_test calls_tests[], structs_tests[], reports_tests[], modes_tests[];
 
 #endif
