@@ -15,6 +15,11 @@ import sys
 from typing import TYPE_CHECKING, Any, List
 
 if TYPE_CHECKING:
+    from ._capabilities import Backend as Backend
+    from ._capabilities import Capabilities as Capabilities
+    from ._capabilities import Capability as Capability
+    from ._capabilities import backends as backends
+    from ._capabilities import capabilities as capabilities
     from ._channel import log as log
     from ._channel import progress as progress
     from ._code import CodeResult as CodeResult
@@ -37,7 +42,10 @@ if TYPE_CHECKING:
     from ._toolbox import Toolbox as Toolbox
 
 _WHERE = {
+    "Backend": "_capabilities",
     "CallboxError": "_error",
+    "Capabilities": "_capabilities",
+    "Capability": "_capabilities",
     "Change": "_toolbox",
     "CodeResult": "_code",
     "Denial": "_report",
@@ -52,6 +60,8 @@ _WHERE = {
     "Warden": "_native",
     "arun": "_run",
     "arun_python": "_code",
+    "backends": "_capabilities",
+    "capabilities": "_capabilities",
     "log": "_channel",
     "progress": "_channel",
     "run": "_run",

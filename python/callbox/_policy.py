@@ -6,11 +6,15 @@ from __future__ import annotations
 import difflib
 import json
 import os
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _channel, _inputs
 from ._error import CallboxError
 from ._native import native
+
+if TYPE_CHECKING:
+    from ._capabilities import Capabilities
+    from ._native import Warden
 
 PathRule = Union[str, "os.PathLike[str]", Tuple[Any, str], Mapping[str, str]]
 
@@ -206,6 +210,12 @@ class Policy:
         document = json.loads(self.to_json())
         assert isinstance(document, dict)
         return document
+
+    def capabilities(self, *, warden: Optional[Warden] = None) -> Capabilities:
+        """Every guarantee of calls under this policy, here, before there is one."""
+        from ._capabilities import capabilities  # which needs this module
+
+        return capabilities(self, warden=warden)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Policy) and hash(self) == hash(other)

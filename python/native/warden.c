@@ -123,6 +123,56 @@ static PyObject *prepare(PyObject *object, PyObject *given)
         Py_RETURN_NONE;
 }
 
+/* JSON that the library has written. */
+static PyObject *take_text(int r, char *json, const cbx_error *error)
+{
+        PyObject *text;
+
+        if (r < 0)
+                return native_raise(r, error);
+        text = PyUnicode_FromString(json);
+        free(json);
+        return text;
+}
+
+static PyObject *capabilities(PyObject *object, PyObject *given)
+{
+        struct warden_object *self = (struct warden_object *)object;
+        cbx_capability_list list = CBX_CAPABILITY_LIST_INIT;
+        cbx_error error = CBX_ERROR_INIT;
+        cbx_policy *policy;
+        char *json = NULL;
+        int r;
+
+        if (!native_get_policy(given, &policy) || !native_warden_enter(self))
+                return NULL;
+        Py_BEGIN_ALLOW_THREADS;
+        r = cbx_capabilities(self->warden, policy, &list, &error);
+        if (r == 0)
+                r = cbx_capabilities_print(&list, &json, &error);
+        cbx_capabilities_free(&list);
+        Py_END_ALLOW_THREADS;
+        native_warden_leave(self);
+        return take_text(r, json, &error);
+}
+
+static PyObject *backends(PyObject *object, PyObject *none)
+{
+        struct warden_object *self = (struct warden_object *)object;
+        cbx_error error = CBX_ERROR_INIT;
+        char *json = NULL;
+        int r;
+
+        (void)none;
+        if (!native_warden_enter(self))
+                return NULL;
+        Py_BEGIN_ALLOW_THREADS;
+        r = cbx_backends(self->warden, &json, &error);
+        Py_END_ALLOW_THREADS;
+        native_warden_leave(self);
+        return take_text(r, json, &error);
+}
+
 static PyObject *start(PyObject *object, PyObject *args)
 {
         struct warden_object *self = (struct warden_object *)object;
@@ -153,6 +203,8 @@ static PyObject *start(PyObject *object, PyObject *args)
 static PyMethodDef methods[] = {
         { "pid", get_pid, METH_NOARGS, "The process id of the warden." },
         { "prepare", prepare, METH_O, "Get boxes ready for a policy." },
+        { "capabilities", capabilities, METH_O, "What a policy has here, as JSON." },
+        { "backends", backends, METH_NOARGS, "What boxes can be made of here, as JSON." },
         { "start", start, METH_VARARGS, "start(policy, spec) -> Call" },
         { "close", close_it, METH_NOARGS, "End every call and the connection." },
         { NULL, NULL, 0, NULL },
