@@ -13,10 +13,13 @@ _callbox_run_options='--cwd --stdin --spec --warden --tty -t --json --report --e
 
 _callbox_wrap_options='--cwd --grace --report --explain --quiet -q'
 
-_callbox_tool_options='--tools --policies --json --call-id --explain --warden --quiet -q --approve'
+_callbox_route_options='--mode --elevate --refuse'
 
-_callbox_mcp_options='--files --tools --policies --no-builtin --warden --http --token-file --allow-host
-        --allow-origin --body --audit'
+_callbox_tool_options="--tools --policies --json --call-id --explain --warden --quiet -q --approve
+        $_callbox_route_options"
+
+_callbox_mcp_options="--files --tools --policies --no-builtin --warden --http --token-file --allow-host
+        --allow-origin --body --audit $_callbox_route_options"
 
 # Add what compgen finds for the current word.
 _callbox_offer()
@@ -34,7 +37,7 @@ _callbox_takes_value()
                 --tmp-size | --output | --capture | --allow-syscall | --deny-syscall | \
                 --on-denied | --policy | --require | --box | --cwd | --stdin | --spec | --warden | --report | \
                 --tools | --policies | --grace | --http | --token-file | --allow-host | --allow-origin | \
-                --body | --audit)
+                --body | --audit | --mode | --elevate | --refuse)
                 return 0
                 ;;
         esac
@@ -66,6 +69,12 @@ _callbox_value()
                 ;;
         --env)
                 _callbox_offer -A export
+                ;;
+        --mode)
+                _callbox_offer -W 'strict warn off'
+                ;;
+        --elevate | --refuse)
+                _callbox_offer -W "$(_callbox_tool_names)"
                 ;;
         --on-denied)
                 _callbox_offer -W 'errno kill'
@@ -107,7 +116,7 @@ _callbox_tool()
         $split && return
         case ${words[2]} in
         list)
-                _callbox_offer -W '--tools --policies --json --help'
+                _callbox_offer -W "--tools --policies --json $_callbox_route_options --help"
                 ;;
         call)
                 if [[ $cur == -* ]]; then
@@ -118,7 +127,7 @@ _callbox_tool()
                 ;;
         check)
                 if [[ $cur == -* ]]; then
-                        _callbox_offer -W '--policies --json --help'
+                        _callbox_offer -W "--policies --json $_callbox_route_options --help"
                 else
                         _filedir json
                 fi
@@ -165,7 +174,7 @@ _callbox()
                         ;;
                 --calls | --queue | --prepared) ;;
                 *)
-                        _callbox_offer -W '--socket --calls --queue --prepared --help'
+                        _callbox_offer -W '--socket --calls --queue --prepared --allow-no-box --help'
                         ;;
                 esac
                 return
@@ -176,7 +185,7 @@ _callbox()
                 ;;
         policy)
                 if ((cword == 2)); then
-                        _callbox_offer -W 'check show schema --help'
+                        _callbox_offer -W 'check show capabilities backends schema --help'
                         return
                 fi
                 case ${words[2]} in
@@ -191,6 +200,14 @@ _callbox()
                 show)
                         first=3
                         options=$_callbox_policy_options
+                        ;;
+                capabilities)
+                        first=3
+                        options="$_callbox_policy_options --json"
+                        ;;
+                backends)
+                        _callbox_offer -W '--json --help'
+                        return
                         ;;
                 *)
                         return

@@ -72,13 +72,13 @@ def main():
 
     offers("verbs", "callbox ", ["run", "doctor", "mcp", "policy", "tool", "warden", "wrap", "help", "--help", "--version"])
     offers("verb by its beginning", "callbox do", ["doctor"])
-    offers("policy verbs", "callbox policy ", ["check", "show", "schema", "--help"])
+    offers("policy verbs", "callbox policy ", ["check", "show", "capabilities", "backends", "schema", "--help"])
     offers("tool verbs", "callbox tool ", ["list", "call", "check", "schema", "--help"])
     offers("tool options", "callbox tool call --call", ["--call-id"])
     offers("names of tools", f"{CALLBOX} tool call --tools {ROOT}/examples/tools word", ["word_count"])
     offers("verbs to explain", "callbox help w", ["warden", "wrap"])
     offers("doctor options", "callbox doctor --", ["--json", "--help"])
-    offers("warden options", "callbox warden --", ["--socket", "--calls", "--queue", "--prepared", "--help"])
+    offers("warden options", "callbox warden --", ["--socket", "--calls", "--queue", "--prepared", "--allow-no-box", "--help"])
     offers("warden options after a value", "callbox warden --calls 3 --so", ["--socket"])
     offers("nothing for a number of calls", "callbox warden --calls ", [])
     offers("option by its beginning", "callbox run --work", ["--workspace"])
@@ -90,6 +90,9 @@ def main():
     offers("no limit", "callbox run --memory n", ["none"])
     offers("nothing for a number", "callbox run --timeout ", [])
     offers("policy options of show", "callbox policy show --cap", ["--capture"])
+    offers("options of capabilities", "callbox policy capabilities --js", ["--json"])
+    offers("modes", "callbox mcp --mode ", ["strict", "warn", "off"])
+    offers("tools to elevate", f"{CALLBOX} tool call --tools {ROOT}/examples/tools --elevate word", ["word_count"])
     offers("no call options for show", "callbox policy show --js", [])
     includes("programs", "callbox run ls", ["ls"])
     includes("programs after options", "callbox run --json --net none tru", ["true", "truncate"])
@@ -115,7 +118,7 @@ def main():
         offers("standard input", "callbox run --stdin no", ["none", "notes.txt"], folder)
         offers("arguments of the program", "callbox run -- cat no", ["notes.txt"], folder)
 
-    for verb in (("run",), ("wrap",), ("doctor",), ("warden",), ("policy", "show"), ("tool", "call"), ("mcp",)):
+    for verb in (("run",), ("wrap",), ("doctor",), ("warden",), ("policy", "capabilities"), ("tool", "call"), ("mcp",)):
         wanted = help_options(*verb)
         offered = complete("callbox " + " ".join(verb) + " --")
         check(f"every option of {' '.join(verb)} --help", wanted and wanted <= offered,

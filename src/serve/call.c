@@ -148,7 +148,8 @@ static void end_with_content(struct serve_call *call, const cbx_report *report,
         case CONTENT_BLOCKS:
                 failed = json_is_true(json_object_get(given, "isError"));
                 serve_call_record(call, report, failed ? "error" : "ok", NULL);
-                if (failed && content_explain(call, report, given) < 0)
+                if ((failed && content_explain(call, report, given) < 0) ||
+                    content_add_route(given, result) < 0)
                         serve_call_finish(call, NULL);
                 else
                         serve_call_finish(call, TAKE_PTR(given));

@@ -109,6 +109,18 @@ static int add_report(const struct serve_call *call, const cbx_report *report, j
         return json_object_set_new(answer, "_meta", json_pack("{s:o}", "callbox/report", value));
 }
 
+int content_add_route(json_t *answer, const cbx_result *result)
+{
+        json_t *meta = json_object_get(answer, "_meta"), *route;
+
+        if (!result->route || strcmp(result->route, "host") != 0)
+                return 0;
+        route = json_pack("{s:s, s:s}", "to", result->route, "reason", result->route_reason);
+        if (meta)
+                return json_object_set_new(meta, "callbox/route", route);
+        return json_object_set_new(answer, "_meta", json_pack("{s:o}", "callbox/route", route));
+}
+
 /* A failed call has nothing that its schema promises: then the report is beside the result. */
 static int add_structured(const struct serve_call *call, const cbx_report *report,
                           const cbx_result *result, json_t *answer)
@@ -150,7 +162,8 @@ json_t *content_of(struct serve_call *call, const cbx_report *report, const cbx_
                 text = explain_failure(call, report, result);
                 answer = text ? content_error(text) : NULL;
         }
-        if (!answer || add_structured(call, report, result, answer) < 0)
+        if (!answer || add_structured(call, report, result, answer) < 0 ||
+            content_add_route(answer, result) < 0)
                 return NULL;
         return TAKE_PTR(answer);
 }

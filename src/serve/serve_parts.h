@@ -209,6 +209,8 @@ void progress_flush(struct serve_call *call);
 
 /* What came of the call, to be its answer: content blocks and structured content. */
 json_t *content_of(struct serve_call *call, const cbx_report *report, const cbx_result *result);
+/* Beside the result, that there was no box, and why; nothing where there was one. */
+int content_add_route(json_t *answer, const cbx_result *result);
 json_t *content_error(const char *text);
 /* The same where the tool itself gave it, and says that it failed; it is changed. */
 int content_explain(struct serve_call *call, const cbx_report *report, json_t *given);
