@@ -298,10 +298,9 @@ typedef struct cbx_denial {
 typedef struct cbx_guarantee {
         const char *name;
         int enforced;
-        const char *by; /* by what; or why it is not */
-        /* Of cbx_capabilities alone. */
-        int required;    /* the policy runs nothing without it */
-        const char *fix; /* how to get one that is not enforced; may be empty */
+        const char *by;  /* by what; or why it is not */
+        int required;    /* of cbx_capabilities alone: the policy runs nothing without it ... */
+        const char *fix; /* ... and how to get one that is not enforced; may be empty */
 } cbx_guarantee;
 
 /* NULL-terminated lists, which belong to the report; NULL when memory ran out. They are made when
@@ -385,14 +384,14 @@ CBX_API cbx_call *cbx_call_free(cbx_call *call);
 
 /* ---- Capabilities --------------------------------------------------------------------- */
 
-/* What calls under a policy have here, before there is one. It belongs to the list. */
+/* What calls under a policy have here, before there is one. */
 typedef struct cbx_capability_list {
         size_t size;
         const char *backend; /* that keeps them: "namespaces", "landlock", "host" ... */
         int met;             /* what the policy requires is enforced: it does not refuse a call */
-        const cbx_guarantee *const *guarantees; /* NULL-terminated: those of a report */
+        const cbx_guarantee *const *guarantees; /* those that a report has; NULL-terminated */
         const char *const *warnings;            /* the same */
-        void *owner;                            /* private */
+        void *owner;                            /* private; all of it goes with the list */
 } cbx_capability_list;
 
 #define CBX_CAPABILITY_LIST_INIT                                                                   \
@@ -400,53 +399,40 @@ typedef struct cbx_capability_list {
                 sizeof(cbx_capability_list), NULL, 0, NULL, NULL, NULL                             \
         }
 
-/* Ask the warden what it enforces for this policy on this host: every guarantee that the report of
- * a call would list, by what, or why not and how to get it. A policy that cannot be kept for
- * another reason, a path that is not there, is the error of cbx_prepare. Waits for the answer. */
+/* Ask the warden; a policy at fault is an error as of cbx_prepare. Waits for the answer. */
 CBX_API int cbx_capabilities(cbx_warden *warden, cbx_policy *policy, cbx_capability_list *ret_list,
                              cbx_error *error);
-
-/* The same as JSON, to be freed with free(3). */
-CBX_API int cbx_capabilities_print(const cbx_capability_list *list, char **ret_json,
-                                   cbx_error *error);
 CBX_API void cbx_capabilities_free(cbx_capability_list *list);
 
-/* What calls can be run by here, as JSON, to be freed with free(3): an array of objects with a name
- * ("auto", "namespaces", "landlock", "host"), whether it is available, the guarantees that it keeps
- * under an empty policy, and where it is not available why and what to do. */
+/* As JSON, to be freed with free(3): a list; and what calls can be run by here, an array of objects
+ * with a name, whether it is available, its guarantees, and where it is not why and the fix. */
+CBX_API int cbx_capabilities_print(const cbx_capability_list *list, char **ret_json,
+                                   cbx_error *error);
 CBX_API int cbx_backends(cbx_warden *warden, char **ret_json, cbx_error *error);
 
 /* ---- Modes, routes and backends ------------------------------------------------------- */
 
 /*
- * Whether tools run in boxes is the application's decision: it opens the toolbox with a mode, rules
- * for single tools and backends of its own. A manifest can only ask for less ("route"); a policy, a
- * spec and whoever calls a tool have no say in it. A toolbox without any of this is strict.
+ * Whether tools run in boxes is said by the application, which opens the toolbox with a mode, rules
+ * and backends: libcallbox-tools(3). A manifest can only tighten that; nothing else has a say.
+ *
+ * The mode: in a box or not at all; without one, and report and log warn; without one.
  */
-enum {
-        CBX_STRICT, /* a tool runs in a box or not at all */
-        CBX_WARN,   /* without one, and the report and the log say that it should have had one */
-        CBX_OFF,    /* without one */
-};
+enum { CBX_STRICT, CBX_WARN, CBX_OFF };
 
-/* What a rule makes of the tools that it names. */
-enum {
-        CBX_BOXED,    /* as the mode says; so is a tool that no rule names */
-        CBX_ELEVATED, /* they run without a box, in every mode */
-        CBX_REFUSED,  /* they do not run */
-};
+/* What a rule makes of a tool: as the mode says, and so is one without a rule; it runs without a
+ * box in every mode; it does not run. */
+enum { CBX_BOXED, CBX_ELEVATED, CBX_REFUSED };
 
-/* Rules stand in an array that ends with one without a pattern; the first that names a tool counts.
- * This struct does not grow. */
+/* An array of them ends with one without a pattern; the first that fits counts. Does not grow. */
 typedef struct cbx_rule {
         const char *pattern; /* the name of a tool, or one as of fnmatch(3): "git_*" */
         int means;           /* CBX_BOXED ... */
         const char *backend; /* of CBX_BOXED: what runs them; NULL: the toolbox's */
 } cbx_rule;
 
-enum { CBX_TO_BOX, CBX_TO_HOST, CBX_TO_NOBODY };
-
 /* Where a call goes. Texts are good as long as the rules and the toolbox are. */
+enum { CBX_TO_BOX, CBX_TO_HOST, CBX_TO_NOBODY };
 typedef struct cbx_decision {
         size_t size;
         int route;           /* CBX_TO_BOX ... */
@@ -459,50 +445,41 @@ typedef struct cbx_decision {
                 sizeof(cbx_decision), 0, NULL, NULL                                                \
         }
 
-/* Decide by a mode and rules alone, which may be NULL. */
+/* By a mode and rules alone, which may be NULL. */
 CBX_API int cbx_decide(int mode, const cbx_rule *rules, const char *tool,
                        cbx_decision *ret_decision, cbx_error *error);
 
-/* What a backend of the application's is asked to run. A struct of the library's, which grows. */
+/* What a backend of the application's is asked to run: what a box would, with these variables
+ * beside the policy's and this on stdin. A limit of 0 is none. The library's own struct: it grows.
+ */
 typedef struct cbx_order {
-        const char *tool;
-        const char *arguments;   /* JSON, checked */
-        const char *const *argv; /* what would run in a box ... */
-        const char *const
-                *environment; /* ... with these variables beside those of the policy ... */
-        const void *input;    /* ... and this on stdin */
+        const char *tool, *arguments; /* JSON, checked */
+        const char *const *argv, *const *environment;
+        const void *input;
         size_t input_length;
         cbx_policy *policy;
-        /* Those of the call; 0: none. `capture` is kept of each stream, more of it is cut out. */
         double wall_limit, cpu_limit, cpus_limit; /* seconds */
-        uint64_t memory_limit, process_limit, file_size_limit, open_files_limit, output_limit;
-        uint64_t capture_limit;
+        uint64_t memory_limit, process_limit, file_size_limit, open_files_limit;
+        uint64_t output_limit, capture_limit;
 } cbx_order;
 
-/* What came of it, as its backend tells: all of it 0 or a negative errno. Bytes are copied. */
+/* What it tells, each 0 or a negative errno: bytes, which are copied; why it ended, a cbx_reason,
+ * with the exit code or the signal; and beforehand which guarantees it keeps, and by what. */
 typedef struct cbx_outcome cbx_outcome;
+typedef struct cbx_promises cbx_promises;
 CBX_API int cbx_outcome_output(cbx_outcome *outcome, const void *data, size_t length);
 CBX_API int cbx_outcome_errors(cbx_outcome *outcome, const void *data, size_t length);
-/* Why it ended, a cbx_reason, with the exit code or the signal. */
 CBX_API int cbx_outcome_end(cbx_outcome *outcome, int reason, int code_or_signal);
 CBX_API int cbx_outcome_warn(cbx_outcome *outcome, const char *text);
-
-/* Which guarantees a backend keeps. One that it does not name is not enforced. */
-typedef struct cbx_promises cbx_promises;
 CBX_API int cbx_promise(cbx_promises *promises, const char *guarantee, const char *by);
 
-/*
- * A backend of the application's own, which runs the commands of tools elsewhere: in a container,
- * on another machine. `run` is called by the thread that starts a call, which waits for it, without
- * any lock; several at once where threads do so. It returns 0 once cbx_outcome_end was called;
- * anything else is a call that could not be made, with this error. It is not asked where it is not
- * available, or does not promise what the policy requires: then there is no call.
- */
+/* A backend runs the commands of tools elsewhere, in a container say. `run` is called by the thread
+ * that starts a call, which waits for it. Each returns 0, or a negative errno, with why and what to
+ * do in the error; then there is no call, nor where it does not promise what a policy requires. */
 typedef struct cbx_backend {
         size_t size;
         const char *name;
         void *userdata;
-        /* 0; else a negative errno, with why and what to do about it in the error. */
         int (*is_available)(void *userdata, cbx_error *error);
         int (*capabilities)(void *userdata, cbx_policy *policy, cbx_promises *promises);
         int (*run)(void *userdata, const cbx_order *order, cbx_outcome *outcome, cbx_error *error);
@@ -513,7 +490,7 @@ typedef struct cbx_backend {
                 sizeof(cbx_backend), NULL, NULL, NULL, NULL, NULL                                  \
         }
 
-/* The caller's log. Level: "warning". It is called by the thread that starts a call. */
+/* The caller's log, told by the thread that starts a call. Level: "warning". */
 typedef void cbx_log(void *userdata, const char *level, const char *text);
 
 /* ---- Tools ---------------------------------------------------------------------------- */
@@ -625,15 +602,13 @@ CBX_API int cbx_toolbox_get(cbx_toolbox *toolbox, const char *name, char **ret_j
 CBX_API int cbx_toolbox_list(cbx_toolbox *toolbox, const char *query, char **ret_json,
                              cbx_error *error);
 
-/* Where a call of this tool would go. -ENOENT: there is none of that name. */
+/* Where a call of this tool would go, and what it has there. */
 CBX_API int cbx_toolbox_decide(cbx_toolbox *toolbox, const char *name, cbx_decision *ret_decision,
                                cbx_error *error);
-/* What calls of it have there: as cbx_capabilities, for its policy and what runs it. */
 CBX_API int cbx_toolbox_capabilities(cbx_toolbox *toolbox, const char *name,
                                      cbx_capability_list *ret_list, cbx_error *error);
-/* As cbx_backends, with those that were added. */
+/* As cbx_backends, with those that were added; and whether one can be used, else why not. */
 CBX_API int cbx_toolbox_backends(cbx_toolbox *toolbox, char **ret_json, cbx_error *error);
-/* 0: it can be used here; else a negative errno, and the error says why not and what to do. */
 CBX_API int cbx_toolbox_backend_available(cbx_toolbox *toolbox, const char *backend,
                                           cbx_error *error);
 
