@@ -18,7 +18,7 @@ import library
 import mcp_client
 import tooling
 from harness import REPO, case, check, equal, for_people, wait_until
-from tooling import CALLBOX, ENVIRONMENT, SCRATCH, manifest
+from tooling import CALLBOX, ENVIRONMENT, OBJECT, SCRATCH, manifest
 
 REPORTS = jsonschema.Draft202012Validator(json.loads((REPO / "schema" / "report.schema.json").read_text()))
 AUDIT = jsonschema.Draft202012Validator(json.loads((REPO / "schema" / "audit.schema.json").read_text()))
@@ -81,6 +81,14 @@ def by_options(user):
         equal("files" in held and "network" in held and "syscalls" in held and "privileges" in held, not loud, f"fences with {options}")
     warned = tool("call", "--tools", folder, "--mode", "warn", "look", user=user)
     check("Tool 'look' would run in a box (mode=warn, running on host)" in warned.err.decode(), f"it says {warned.err!r}")
+
+
+@for_people("a function of a shared object runs without a box as well, with its result and its progress")
+def function(user):
+    folder = folder_of(manifest("upper", run={"object": OBJECT, "function": "object_upper"}), user=user)
+    for options in ([], ["--elevate", "upper"]):
+        done = tool("call", "--tools", folder, *options, "upper", '{"a": "b"}', user=user)
+        equal((done.code, done.out, b"1 of 1: done" in done.err, b"NO BOX" in done.err), (0, b'{"A":"B"}\n', True, bool(options)), f"with {options}: {done.err!r}")
 
 
 @for_people("a refused tool does not run, whatever comes behind; the first rule counts")
@@ -231,6 +239,7 @@ def served(user):
         equal((mcp_client.good(elevated), mcp_client.good(boxed)), (OPEN, FENCED), "what they see")
         check("was not called: Tool is refused by the application" in mcp_client.bad(no), no)
         report = elevated["_meta"]["callbox/report"] if "_meta" in elevated and "callbox/report" in elevated["_meta"] else elevated["structuredContent"]
+        equal((elevated["_meta"].get("callbox/route"), "callbox/route" in boxed.get("_meta", {})), ({"to": "host", "reason": "Tool is marked as elevated"}, False), "_meta")
         check("NO BOX" in report["warnings"][0] and report["tool"]["route"]["to"] == "host", report)
         check("fenced" in mcp_client.good(server.call("run_command", {"command": f"cat {SECRET} || echo fenced"})), "run_command is not fenced")
     check(b"NO BOX: some tools run with all rights of this user (--elevate)" in server.errors, f"the server says {server.errors!r}")

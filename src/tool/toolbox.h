@@ -5,6 +5,7 @@
  *
  *   toolbox.c         open, close, add, remove, get, list; the queue of changes
  *   toolbox_call.c    a call of a tool, from arguments to result
+ *   toolbox_elsewhere.c  a call that the application itself runs
  *   toolbox_route.c   where tools run, by what, and what that keeps
  *   toolbox_watch.c   directories of manifests, and what happens to them
  *   toolbox_inputs.c  what no tool in it may write
@@ -76,6 +77,10 @@ bool toolbox_tells_route(const cbx_toolbox *toolbox, const struct tool *tool);
 int toolbox_set_route(json_t *outcome, const struct route *route);
 void toolbox_log_route(const cbx_toolbox *toolbox, const struct tool *tool,
                        const struct route *route);
+/* Have a call run by a backend of the application's; its limits are filled in
+ * (toolbox_elsewhere.c). */
+int toolbox_start_elsewhere(const cbx_backend *backend, const struct tool *tool, cbx_order *order,
+                            const cbx_spec *spec, cbx_call **ret_call, cbx_error *error);
 /* Let the policies of a new tool ask for the box that a rule names. */
 int toolbox_choose_box(const cbx_toolbox *toolbox, struct tool *tool, cbx_error *error);
 /* Put a tool in, taking the reference; `event` false: nobody is to be told. */

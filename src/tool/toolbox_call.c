@@ -399,65 +399,6 @@ static json_t *refuse_route(const struct route *route)
         return refusal;
 }
 
-static uint64_t least(uint64_t asked, uint64_t policy)
-{
-        return asked ? asked : policy;
-}
-
-static double shortest(double asked, double policy)
-{
-        return asked > 0 ? asked : policy;
-}
-
-/* A backend of the application's own, here and now: when it comes back the call is over. */
-static int start_elsewhere(const cbx_backend *backend, const struct tool *tool,
-                           const struct request *request, const cbx_spec *spec, cbx_policy *policy,
-                           cbx_call **ret_call, cbx_error *error)
-{
-        struct policy_limits limits = policy->limits;
-        cbx_order order = { .tool = tool->name,
-                            .arguments = request->text,
-                            .argv = (const char *const *)request->argv,
-                            .environment = (const char *const *)request->environment,
-                            .input = request->input.data,
-                            .input_length = request->input.length,
-                            .policy = policy,
-                            .wall_limit = shortest(spec->wall_limit, limits.wall),
-                            .cpu_limit = shortest(spec->cpu_limit, limits.cpu),
-                            .cpus_limit = shortest(spec->cpus_limit, limits.cpus),
-                            .memory_limit = least(spec->memory_limit, limits.memory),
-                            .process_limit = least(spec->process_limit, limits.processes),
-                            .file_size_limit = least(spec->file_size_limit, limits.file_size),
-                            .open_files_limit = least(spec->open_files_limit, limits.open_files),
-                            .output_limit = least(spec->output_limit, limits.output),
-                            .capture_limit = least(spec->capture_limit, limits.capture) };
-        struct wire_spec asked;
-        _cleanup_fd_ int theirs = -1;
-        cbx_spec room = CBX_SPEC_INIT;
-        cbx_call *call = NULL;
-        char *shell[4];
-        int r = client_read_spec(spec, policy, &room, shell, &asked, error);
-
-        if (r == 0 && tool->kind == TOOL_FUNCTION)
-                r = error_set(error, -EOPNOTSUPP, "backend",
-                              "the backend \"%.64s\" runs commands, and %s is a function",
-                              backend->name, tool->name);
-        if (r == 0)
-                r = client_open_call(policy, spec->id, &call, &theirs, error);
-        if (!call)
-                return r;
-        backend_run(backend, &order, &call->report);
-        call->report.limits = limits;
-        call->report.id = spec->id ? strdup(spec->id) : NULL;
-        if (spec->id && !call->report.id) {
-                cbx_call_free(call);
-                return error_oom(error);
-        }
-        call->ended = true; /* the end of the socket makes it readable */
-        *ret_call = call;
-        return 0;
-}
-
 static int start(cbx_toolbox *toolbox, struct tool *tool, const struct route *route,
                  struct request *request, cbx_spec *spec, cbx_call **ret_call, cbx_error *error)
 {
@@ -467,6 +408,13 @@ static int start(cbx_toolbox *toolbox, struct tool *tool, const struct route *ro
         cbx_policy *policy = spec->approved && tool->ask.policy ? tool->ask.policy : tool->policy;
         struct wire_bound bounds[WIRE_BOUNDS] = { { toolbox->key, toolbox->calls },
                                                   { tool->key, tool->calls } };
+        cbx_order order = { .tool = tool->name,
+                            .arguments = request->text,
+                            .argv = (const char *const *)request->argv,
+                            .environment = (const char *const *)request->environment,
+                            .input = request->input.data,
+                            .input_length = request->input.length,
+                            .policy = policy };
         cbx_call *call;
         int r;
 
@@ -487,7 +435,7 @@ static int start(cbx_toolbox *toolbox, struct tool *tool, const struct route *ro
         spec->approved = 0;
         spec->answers = NULL;
         toolbox_log_route(toolbox, tool, route);
-        r = backend ? start_elsewhere(backend, tool, request, spec, policy, &call, error)
+        r = backend ? toolbox_start_elsewhere(backend, tool, &order, spec, &call, error)
                     : client_start(toolbox->warden, policy, spec, bounds, route->unboxed, &call,
                                    error);
         if (r < 0)
