@@ -137,7 +137,8 @@ static int is_wanted(const char *name, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-        const struct api_test *const tables[] = { structs_tests, calls_tests, reports_tests, modes_tests, NULL };
+        const struct api_test *const tables[] = { structs_tests, calls_tests, reports_tests,
+                                                  modes_tests, NULL };
         int list = argc == 2 && strcmp(argv[1], "--list") == 0, n = 0;
 
         for (size_t i = 0; tables[i]; i++)
