@@ -151,7 +151,7 @@ json_t *client_describe_backend(const char *name, const cbx_capability_list *lis
                                 const cbx_error *refused)
 {
         json_t *json = json_pack("{s:s, s:b}", "name", name, "available", list && list->met);
-        const cbx_guarantee *const *missing = list ? list->guarantees : NULL;
+        const cbx_guarantee *const *missing;
 
         if (!json)
                 return NULL;
@@ -160,8 +160,9 @@ json_t *client_describe_backend(const char *name, const cbx_capability_list *lis
                 json_object_set_new(json, "fix", json_string(refused->hint));
                 return json;
         }
-        while (*missing && ((*missing)->enforced || !(*missing)->required))
-                missing++;
+        for (missing = list->guarantees; *missing; missing++)
+                if (!(*missing)->enforced && (*missing)->required)
+                        break;
         if (!list->met && *missing) {
                 json_object_set_new(json, "why",
                                     json_sprintf("the guarantee \"%s\" is not kept: %s",
