@@ -48,9 +48,11 @@ DEFAULT_ITEMS = 100  # of a list or dict that is shown as a default
 
 
 class _Maker:
-    """Schemas of types; classes are described once, under $defs, so they may name each other."""
+    """Schemas of types; classes are described once, under $defs, so they may name each other. `result`:
+    of what is returned, which may be more than the class says."""
 
-    def __init__(self) -> None:
+    def __init__(self, result: bool = False) -> None:
+        self.result = result
         self.definitions: Dict[str, Any] = {}
         self.names: Dict[Any, str] = {}
 
@@ -148,7 +150,9 @@ class _Maker:
             if name in described:
                 made = {**made, "description": described[name]}
             properties[name] = _with_default(made, defaults, name)
-        schema = {"type": "object", "properties": properties, "additionalProperties": False}
+        schema: Dict[str, Any] = {"type": "object", "properties": properties}
+        if not self.result:
+            schema["additionalProperties"] = False
         if said:
             schema["description"] = said
         return {**schema, "required": required} if required else schema
@@ -158,7 +162,8 @@ class _Maker:
         own = self.names[hint]
         template = f"#/$defs/{own}.{{model}}"
         if hasattr(hint, "model_json_schema"):
-            schema = hint.model_json_schema(ref_template=template)
+            mode = "serialization" if self.result else "validation"
+            schema = hint.model_json_schema(ref_template=template, mode=mode)
         else:
             schema = json.loads(hint.schema_json(ref_template=template))
         for key in ("$defs", "definitions"):
@@ -281,3 +286,24 @@ def schema_of(function: Callable[..., Any], descriptions: Dict[str, str]) -> Dic
     if maker.definitions:
         schema["$defs"] = maker.definitions
     return schema
+
+
+def result_schema_of(function: Callable[..., Any]) -> Optional[Dict[str, Any]]:
+    """The outputSchema of a function, in the form that _plain.py gives its results; None: its type hints
+    promise nothing that JSON could say."""
+    try:
+        hint = kinds.hints_of(kinds.described(function)).get("return", Any)
+    except (NameError, TypeError, ValueError, AttributeError):
+        return None
+    if hint is None or hint is kinds.NoneType:
+        return None
+    maker = _Maker(result=True)
+    try:
+        schema = maker.make(hint, "return")
+    except CallboxError:
+        return None
+    if "$ref" in schema and maker.definitions[maker.names[kinds.bare(hint)[0]]].get("type") == "object":
+        schema = {"type": "object", **schema}  # clients of MCP look for it there
+    if maker.definitions:
+        schema = {**schema, "$defs": maker.definitions}
+    return schema or None

@@ -34,18 +34,22 @@ _channel: Any = None
 _convert: Any = None
 _encode: Any = None
 _left: Any = None
+_hosted: Any = None  # where the tools are those of a file
 
 
 def set_path(config: Dict[str, Any]) -> None:
-    sys.path[:] = config["path"]
     above = os.path.dirname(HERE)
+    if "hosted" in config:  # there may be another version among what is installed
+        sys.path.insert(0, above)
+        return
+    sys.path[:] = config["path"]
     if above not in sys.path:
         sys.path.append(above)
 
 
 def prepare(config: Dict[str, Any]) -> Optional[BaseException]:
     """All that is the same for every call. A module that cannot be loaded is the call's error."""
-    global _channel, _convert, _encode, _left
+    global _channel, _convert, _encode, _left, _hosted
     _channel = importlib.import_module("callbox._channel")
     _channel.boxed = True
     _convert = importlib.import_module("callbox._convert")
@@ -54,6 +58,11 @@ def prepare(config: Dict[str, Any]) -> Optional[BaseException]:
     importlib.import_module("traceback")
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)  # so that it can be followed
+    if "hosted" in config:
+        _hosted = importlib.import_module("callbox._hosted")
+        _hosted.set_path(config["path"])
+        _hosted.load(config)
+        return None
     try:
         for name in (*config.get("also", ()), config["module"]):
             importlib.import_module(name)
@@ -262,6 +271,9 @@ def call(line: bytes, arguments: Dict[str, Any]) -> List[Any]:
     function = learned.get(line)
     if function is None:
         asked = json.loads(line)
+        if _hosted is not None:
+            answered: List[Any] = _hosted.answer(asked, arguments, wait_for)
+            return answered
         if "code" in asked:
             from callbox import _code_box
 
@@ -371,7 +383,10 @@ def outcome(trouble: Optional[BaseException]) -> Tuple[List[Tuple[Any, ...]], in
         result, *beside = call(line, arguments)
         return [*((_channel.DATA, part) for part in beside), (_channel.RESULT, result)], 0
     except BaseException as error:  # SystemExit too: it is no end of the call that was meant
-        told = ((_channel.ERROR, explain(error)), (_channel.TEXT, own_frames(error)))
+        said, frames = explain(error), own_frames(error)
+        if _hosted is not None:
+            said = _hosted.explain(error, said, frames)
+        told = ((_channel.ERROR, said), (_channel.TEXT, frames))
         return [(kind, text.encode("utf-8", "backslashreplace")) for kind, text in told], 1
 
 
