@@ -519,11 +519,17 @@ typedef struct cbx_toolbox_options {
         const char *backend;                /* of tools whose rule names none; default: "auto" */
         cbx_log *log;                       /* told what runs without a box that should not */
         void *log_userdata;
+        const char *python; /* interpreter of Python functions; default: that of the active virtual
+                               environment, else python3 along the PATH */
+        const char *const *python_path; /* directories in which functions of cbx_toolbox_load_python
+                                           find modules, before what is installed; shown to them;
+                                           NULL-terminated */
 } cbx_toolbox_options;
 
 #define CBX_TOOLBOX_OPTIONS_INIT                                                                   \
         {                                                                                          \
-                sizeof(cbx_toolbox_options), NULL, NULL, 0, NULL, 0, NULL, NULL, NULL, NULL, NULL  \
+                sizeof(cbx_toolbox_options), NULL, NULL, 0, NULL, 0, NULL, NULL, NULL, NULL, NULL, \
+                        NULL, NULL                                                                 \
         }
 
 CBX_API int cbx_toolbox_open(cbx_warden *warden, const cbx_toolbox_options *options,
@@ -591,6 +597,11 @@ CBX_API int cbx_toolbox_add_with(cbx_toolbox *toolbox, const char *manifest, siz
 /* Add every manifest of a directory (*.json) and follow its changes from then on, as
  * cbx_toolbox_step is called. A manifest with mistakes is an event, not a failure. */
 CBX_API int cbx_toolbox_load(cbx_toolbox *toolbox, const char *directory, cbx_error *error);
+/* All tools of a Python file, or of a module: functions that a decorator marks, else every public
+ * one that has type hints or a docstring. Nothing of it is loaded outside of a box. What is left
+ * out is an event; a file that cannot be loaded is a failure, and later, when it has changed, an
+ * event. */
+CBX_API int cbx_toolbox_load_python(cbx_toolbox *toolbox, const char *source, cbx_error *error);
 
 /* -ENOENT when there is none of that name. */
 CBX_API int cbx_toolbox_remove(cbx_toolbox *toolbox, const char *name, cbx_error *error);

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "cli/mcp_http.h"
+#include "cli/options.h"
+#include "cli/python.h"
 #include "cli/routes.h"
 #include "cli/tool.h"
 #include "policy/plan.h"
@@ -23,7 +25,8 @@ static const char help[] =
         "  --files            read_file, write_file, list_files and search_files\n"
         "  --tools DIR        all tools of a folder of manifests (*.json), watched\n"
         "  --policies DIR     folder of the policies they name (DIR/policies)\n"
-        "  --no-builtin       the tools of --tools alone\n"
+        "%s"
+        "  --no-builtin       the tools of --tools and --python-tools alone\n"
         "  --warden SOCKET    in boxes that a running callbox warden has ready\n"
         "\n"
         "What they may do; tools of a folder may have policies of their own:\n";
@@ -31,6 +34,7 @@ static const char help[] =
 struct mcp {
         const char *tools, *policies, *warden_socket;
         bool files, no_builtin;
+        struct python_options python;
         struct options options;
         struct routes routes;
         struct keep *keep;
@@ -86,6 +90,8 @@ static int parse(struct mcp *mcp, int argc, char **argv, cbx_error *error)
         for (int index = 1; index < argc;) {
                 int r = take_own(mcp, argc, argv, &index, error);
 
+                if (r == 0)
+                        r = python_options_take(&mcp->python, argc, argv, &index, error);
                 if (r == 0)
                         r = mcp_http_take(&mcp->http, argc, argv, &index, error);
                 if (r == 0)
@@ -149,6 +155,7 @@ static int open_toolbox(struct mcp *mcp, cbx_error *error)
         options_guard(&mcp->options, "the token", mcp->http.token_file, "--token-file", true);
         options_guard(&mcp->options, "the socket of the warden", mcp->warden_socket, "--warden",
                       false);
+        python_options_guard(&mcp->python, &mcp->options);
         r = options_policy(&mcp->options, error, &policy);
         if (r == 0)
                 r = show_kept(mcp, &policy, error);
@@ -162,6 +169,7 @@ static int open_toolbox(struct mcp *mcp, cbx_error *error)
         routes_apply(&mcp->routes, &options);
         if (routes_warning(&mcp->routes))
                 fprintf(stderr, "callbox: warning: %s\n", routes_warning(&mcp->routes));
+        python_options_set(&mcp->python, &options);
         r = cli_open_warden(&warden, &mcp->warden, error);
         if (r == 0)
                 r = cbx_toolbox_open(mcp->warden, &options, &mcp->toolbox, error);
@@ -169,6 +177,8 @@ static int open_toolbox(struct mcp *mcp, cbx_error *error)
                 r = cli_guard_tools(&mcp->options, mcp->toolbox, error);
         if (r == 0 && mcp->tools)
                 r = cbx_toolbox_load(mcp->toolbox, mcp->tools, error);
+        if (r == 0)
+                r = python_options_load(&mcp->python, mcp->toolbox, error);
         /* What cannot be kept here is told now. */
         if (r == 0 && !mcp->no_builtin && mcp->routes.mode == CBX_STRICT)
                 r = cbx_prepare(mcp->warden, policy, error);
@@ -179,12 +189,7 @@ static int open_toolbox(struct mcp *mcp, cbx_error *error)
 
 static void tell_broken(void *context, const char *file, const char *text)
 {
-        char first[400];
-
-        snprintf(first, sizeof(first), "%.*s", (int)strcspn(text, "\n"), text);
-        text_make_showable(first);
-        fprintf(stderr, "callbox: %s/%s is left out: %s (see callbox tool check)\n",
-                ((struct mcp *)context)->tools, file, first);
+        python_print_broken(((struct mcp *)context)->tools, file, text, true);
 }
 
 static void tell_ended(void *context, const struct serve_ended *ended)
@@ -271,7 +276,7 @@ int cli_mcp(int argc, char **argv)
 
         for (int i = 1; i < argc; i++)
                 if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
-                        return fputs(help, stdout) < 0 || fputs(options_help, stdout) < 0 ||
+                        return printf(help, python_help) < 0 || fputs(options_help, stdout) < 0 ||
                                                fputs(mcp_http_help, stdout) < 0 ||
                                                fputs(routes_help, stdout) < 0
                                        ? EXIT_CALLBOX

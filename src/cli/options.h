@@ -7,7 +7,7 @@
 
 #define WALL_FOREVER 1e9 /* seconds: the longest that a policy may say */
 
-#define OPTIONS_INPUTS_MAX 4
+#define OPTIONS_INPUTS_MAX 40
 
 struct options {
         json_t *policy;   /* what the options say, as a policy document */

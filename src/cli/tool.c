@@ -9,18 +9,21 @@
 #include "manifest_schema.h" /* manifest_schema_text, written by the build */
 
 static const char help[] =
-        "Usage: callbox tool list --tools DIR [QUERY]\n"
-        "       callbox tool call --tools DIR [OPTIONS] NAME [ARGUMENTS]\n"
+        "Usage: callbox tool list SOURCE... [QUERY]\n"
+        "       callbox tool call SOURCE... [OPTIONS] NAME [ARGUMENTS]\n"
         "       callbox tool check DIR|FILE\n"
         "       callbox tool schema\n"
         "\n"
         "list    print the tools whose name or description holds QUERY\n"
         "call    call a tool in a box of its own; ARGUMENTS is a JSON object, - for stdin\n"
-        "check   tell every mistake in every manifest, and how to fix it\n"
+        "check   tell every mistake in every manifest, or of a Python file, and how to fix it\n"
         "schema  print the JSON Schema of manifests\n"
         "\n"
+        "A SOURCE is where tools come from:\n"
         "  --tools DIR        folder of manifests (*.json)\n"
         "  --policies DIR     folder of the policies they name (DIR/policies)\n"
+        "%s"
+        "\n"
         "  --json             JSON on stdout\n"
         "  --call-id ID       comes back in the report\n"
         "  --explain          list refused paths and connections in the report\n"
@@ -98,6 +101,8 @@ static int parse(struct tool_command *command, int argc, char **argv, int words,
                 if (r == 0 && !only_words)
                         r = routes_take(&command->routes, argc, argv, &index, error);
                 if (r == 0 && !only_words)
+                        r = python_options_take(&command->python, argc, argv, &index, error);
+                if (r == 0 && !only_words)
                         r = options_take(&command->options, argc, argv, &index, error);
                 if (r < 0)
                         return r;
@@ -152,7 +157,7 @@ int cli_tool(int argc, char **argv)
 
         for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
                 if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
-                        return fputs(help, stdout) < 0 ? EXIT_CALLBOX : 0;
+                        return printf(help, python_help) < 0 ? EXIT_CALLBOX : 0;
         if (strcmp(verb, "schema") == 0 && argc == 2)
                 return fputs(manifest_schema_text, stdout) < 0; /* main tells */
         for (size_t i = 0; i < ARRAY_SIZE(verbs); i++) {

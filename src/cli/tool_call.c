@@ -71,26 +71,24 @@ static void close_tools(struct box_of_tools *tools)
         cbx_warden_close(tools->warden);
 }
 
-/* Mistakes in manifests do not keep the other tools from use. */
-static void print_broken(cbx_toolbox *toolbox, const char *directory)
+/* Mistakes in manifests do not keep the other tools from use. `functions`: nor do functions of
+ * Python that are no tools, but whoever only calls one does not want to hear of them. */
+static void print_broken(cbx_toolbox *toolbox, const char *directory, bool functions)
 {
         cbx_tool_event event = CBX_TOOL_EVENT_INIT;
 
         while (cbx_toolbox_step(toolbox, &event, NULL) == 0 && event.kind != CBX_TOOL_NONE)
                 if (event.kind == CBX_TOOL_BROKEN)
-                        fprintf(stderr,
-                                "callbox: %s/%s has mistakes and is left out (see callbox tool "
-                                "check)\n",
-                                directory, event.file);
+                        python_print_broken(directory, event.file, event.text, functions);
 }
 
 /* The folder is read once, for one call: where that could write it, it is held. */
 static int hold_folders(const struct tool_command *command, cbx_toolbox *toolbox, cbx_error *error)
 {
         char policies[PATH_MAX];
-        int r = toolbox_hold(toolbox, command->tools, false);
+        int r = command->tools ? toolbox_hold(toolbox, command->tools, false) : 0;
 
-        if (r == 0 && !command->policies &&
+        if (r == 0 && command->tools && !command->policies &&
             snprintf(policies, sizeof(policies), "%s/policies", command->tools) <
                     (int)sizeof(policies))
                 r = toolbox_hold(toolbox, policies, false);
@@ -106,12 +104,16 @@ static int open_tools(struct tool_command *command, struct box_of_tools *tools, 
         _cleanup_policy_ cbx_policy *policy = NULL;
         int r;
 
-        if (!command->tools)
-                return error_set(error, -EINVAL, "--tools", "is missing: the folder of manifests");
+        if (!command->tools && command->python.n_sources == 0) {
+                error_set(error, -EINVAL, "--tools", "is missing: the folder of manifests");
+                error_hint(error, "or name a Python file: --python-tools tools.py");
+                return -EINVAL;
+        }
         options_guard(&command->options, "the folder of manifests", command->tools, "--tools",
                       false);
         options_guard(&command->options, "the folder of policies", command->policies, "--policies",
                       false);
+        python_options_guard(&command->python, &command->options);
         r = split_options(command, &tools->limits, &policy, error);
         if (r < 0)
                 return r;
@@ -122,6 +124,7 @@ static int open_tools(struct tool_command *command, struct box_of_tools *tools, 
         options.policies = command->policies;
         options.server = tool_command_server();
         routes_apply(&command->routes, &options);
+        python_options_set(&command->python, &options);
         r = cli_open_warden(&warden, &tools->warden, error);
         if (r == 0)
                 r = cbx_toolbox_open(tools->warden, &options, &tools->toolbox, error);
@@ -129,10 +132,10 @@ static int open_tools(struct tool_command *command, struct box_of_tools *tools, 
                 r = cli_guard_tools(&command->options, tools->toolbox, error);
         if (r == 0)
                 r = hold_folders(command, tools->toolbox, error);
-        if (r == 0)
+        if (r == 0 && command->tools)
                 r = cbx_toolbox_load(tools->toolbox, command->tools, error);
         if (r == 0)
-                print_broken(tools->toolbox, command->tools);
+                r = python_options_load(&command->python, tools->toolbox, error);
         return r;
 }
 
@@ -190,6 +193,8 @@ int tool_command_list(struct tool_command *command)
                 code = cli_print_json(list, STDOUT_FILENO);
         else
                 print_tools(tools.toolbox, list);
+        if (list)
+                print_broken(tools.toolbox, command->tools, true);
         close_tools(&tools);
         return code;
 }
@@ -338,6 +343,7 @@ static int call(struct tool_command *command, struct box_of_tools *tools, cbx_er
         spec.approved = command->approve;
         spec.result_mode = CBX_RESULT_EVENTS;
         tighten(&tools->limits, &spec);
+        print_broken(tools->toolbox, command->tools, false);
         r = read_arguments(command->words[1], &arguments, error);
         if (r == 0)
                 r = cbx_toolbox_start(tools->toolbox, command->words[0], arguments, &spec, &started,

@@ -9,7 +9,7 @@
 
 #include "cli/tool.h"
 #include "policy/inputs.h"
-#include "tool/tool.h"
+#include "tool/python.h"
 
 #define MANIFEST_BYTES MIB
 
@@ -23,6 +23,8 @@ struct check {
         size_t n_files, n_mistakes;
         struct tool **tools; /* that are in order so far */
         size_t n_tools;
+        cbx_warden *warden; /* opened when a manifest names a Python function */
+        struct python_answers *answers;
 };
 
 /* Is there such a program along the PATH, which the box has as the caller does? */
@@ -146,12 +148,28 @@ static void print(struct check *check, const char *path, const struct tool *tool
                                                        tool ? tool->name : NULL, "mistakes", list));
 }
 
+/* A box is asked for what a Python file says; other manifests are checked without. */
+static void open_warden(struct check *check, const char *text, struct tool_mistakes *mistakes)
+{
+        cbx_warden_options options = CBX_WARDEN_OPTIONS_INIT;
+        cbx_error error = CBX_ERROR_INIT;
+
+        if (check->warden || !strstr(text, "\"python\""))
+                return;
+        options.program = "/proc/self/exe";
+        options.prepared = CBX_NONE;
+        if (cli_open_warden(&options, &check->warden, &error) < 0)
+                tool_mistake_add(mistakes, &error);
+}
+
 static int check_file(struct check *check, const char *path)
 {
         char shown[PATH_MAX + 300];
         struct tool_origin origin = { .directory = check->directory,
                                       .policies = check->policies,
                                       .server = function_server(tool_command_server()),
+                                      .python = check->command->python.python,
+                                      .answers = check->answers,
                                       .policy = check->policy };
         _cleanup_mistakes_ struct tool_mistakes mistakes = TOOL_MISTAKES_INIT;
         _cleanup_tool_ struct tool *tool = NULL;
@@ -168,7 +186,12 @@ static int check_file(struct check *check, const char *path)
                 error_set(&error, r, "", "cannot be read: %s",
                           r == -EINVAL ? "it is no regular file" : strerror(-r));
                 tool_mistake_add(&mistakes, &error);
-        } else if (manifest_read(text, length, &origin, &mistakes, &tool) == 0) {
+        } else {
+                open_warden(check, text, &mistakes);
+                origin.warden = check->warden;
+                r = manifest_read(text, length, &origin, &mistakes, &tool);
+        }
+        if (r == 0) {
                 check_host(tool, &mistakes);
                 check_program(tool, &mistakes);
                 check_name(check, tool, shown, &mistakes);
@@ -265,6 +288,13 @@ static void check_rules(struct check *check)
         }
 }
 
+static bool is_python(const char *place)
+{
+        size_t length = strlen(place);
+
+        return (length > 3 && strcmp(place + length - 3, ".py") == 0);
+}
+
 int tool_command_check(struct tool_command *command)
 {
         struct check check = { .command = command };
@@ -273,10 +303,15 @@ int tool_command_check(struct tool_command *command)
         bool directory = false;
         int r, code = 0;
 
+        if (!place && command->python.n_sources > 0)
+                return tool_check_python(command, command->python.sources[0]);
         if (!place)
                 return cli_fail("tool check needs a folder of manifests, or a file");
+        if (is_python(place))
+                return tool_check_python(command, place);
         check.names = json_object();
         check.report = json_array();
+        check.answers = python_answers_new();
         r = options_policy(&command->options, &error, &check.policy);
         if (r < 0) {
                 options_blame(&command->options, &error);
@@ -300,6 +335,8 @@ int tool_command_check(struct tool_command *command)
         free(check.tools);
         json_decref(check.names);
         json_decref(check.report);
+        python_answers_free(check.answers);
+        cbx_warden_close(check.warden);
         cbx_policy_unref(check.policy);
         return code != 0 ? code : check.n_mistakes > 0;
 }

@@ -23,6 +23,8 @@ void function_free(struct function *function)
         list_free(function->files);
         list_free(function->argv);
         free(function->line);
+        free(function->source);
+        list_free(function->trees);
         *function = (struct function){ 0 };
 }
 

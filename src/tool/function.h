@@ -32,6 +32,9 @@ struct function {
         char **argv;                    /* of a server that a manifest names; NULL: one of ours */
         char *line;                     /* what that one is told of the function */
         bool forks;                     /* it forks itself for each call */
+        char *source;                   /* of a Python function: its file, empty where it is in an
+                                           installed module; else NULL (python.h) */
+        char **trees;                   /* what its interpreter needs to see */
 };
 
 /* main has called cbx_serve_functions, so that this program can be started again. */

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tool/tool.h"
+#include "tool/python.h"
 
 #define MANIFEST_MAX MIB
 #define CALLS_MAX 100000
@@ -143,32 +143,95 @@ static int find_policy(json_t *manifest, const struct tool_origin *origin, struc
         return r;
 }
 
-/* ---- All of it ---- */
+/* ---- A Python function ---- */
 
-static int read_all(json_t *manifest, const struct tool_origin *origin, struct tool *tool,
-                    struct tool_mistakes *mistakes)
+/* What is known of it, or a box says. */
+static int describe_function(const struct tool *tool, const cbx_policy *policy,
+                             const struct tool_origin *origin, cbx_error *error,
+                             json_t **ret_described)
 {
-        _cleanup_policy_ cbx_policy *policy = NULL;
-        cbx_error error = CBX_ERROR_INIT;
-        json_t *run = json_object_get(manifest, "run");
+        _cleanup_json_ json_t *answer = NULL;
         int r;
 
-        (void)tool_mistakes_keys(manifest, NULL, JSON_WORDS(keys), mistakes);
-        read_flags(manifest, tool, mistakes);
-        read_route(manifest, tool, mistakes);
-        r = tool_describe(tool, manifest, mistakes);
+        if (origin->described) {
+                *ret_described = json_incref((json_t *)origin->described);
+                return 0;
+        }
+        r = python_describe(tool, policy, origin, error, &answer);
+        if (r == 0)
+                *ret_described = json_incref(json_array_get(json_object_get(answer, "tools"), 0));
+        return r;
+}
+
+/* The manifest with what it leaves out. Where that cannot be had, with so much that its own
+ * mistakes can be looked for. */
+static int complete(json_t **manifest, const struct tool_origin *origin, struct tool *tool,
+                    const cbx_policy *policy, struct tool_mistakes *mistakes)
+{
+        _cleanup_json_ json_t *described = NULL;
+        cbx_error error = CBX_ERROR_INIT;
+        json_t *completed = NULL;
+        int r = policy && mistakes->n == 0
+                        ? describe_function(tool, policy, origin, &error, &described)
+                        : 0;
+
         if (r == -ENOMEM)
                 return r;
+        if (r < 0) {
+                if (!error.where[0])
+                        snprintf(error.where, sizeof(error.where), "run.python");
+                tool_mistake_add(mistakes, &error);
+        }
+        if (!described)
+                described = json_pack("{s:{s:s}}", "inputSchema", "type", "object");
+        r = described ? python_complete(*manifest, described, mistakes, &completed) : -ENOMEM;
+        if (r == 0) {
+                json_decref(*manifest);
+                *manifest = completed;
+        }
+        return r;
+}
+
+/* ---- All of it ---- */
+
+static int read_run(json_t *run, const struct tool_origin *origin, struct tool *tool,
+                    struct tool_mistakes *mistakes)
+{
+        cbx_error error = CBX_ERROR_INIT;
+
         if (!run) {
                 error_set(&error, -EINVAL, "run", "is missing");
                 error_hint(&error, "say what is run: \"run\": {\"command\": [\"wc\", \"-w\", "
                                    "\"{path}\"]}");
                 tool_mistake_add(mistakes, &error);
-        } else if (manifest_read_run(run, origin, tool, mistakes) == -ENOMEM) {
-                return -ENOMEM;
+                return 0;
         }
-        if (find_policy(manifest, origin, tool, mistakes, &policy) == -ENOMEM ||
-            manifest_read_ask(manifest, tool, mistakes) == -ENOMEM)
+        return manifest_read_run(run, origin, tool, mistakes) == -ENOMEM ? -ENOMEM : 0;
+}
+
+static int read_all(json_t *written, const struct tool_origin *origin, struct tool *tool,
+                    struct tool_mistakes *mistakes)
+{
+        _cleanup_json_ json_t *manifest = json_incref(written);
+        _cleanup_policy_ cbx_policy *policy = NULL;
+        cbx_error error = CBX_ERROR_INIT;
+        json_t *run = json_object_get(written, "run");
+        bool python = json_object_get(run, "python");
+        int r = 0;
+
+        (void)tool_mistakes_keys(manifest, NULL, JSON_WORDS(keys), mistakes);
+        read_flags(manifest, tool, mistakes);
+        read_route(manifest, tool, mistakes);
+        if (python && (read_run(run, origin, tool, mistakes) < 0 ||
+                       find_policy(manifest, origin, tool, mistakes, &policy) == -ENOMEM ||
+                       complete(&manifest, origin, tool, policy, mistakes) < 0))
+                return -ENOMEM;
+        if (tool_describe(tool, manifest, mistakes) == -ENOMEM)
+                return -ENOMEM;
+        if (!python && (read_run(run, origin, tool, mistakes) < 0 ||
+                        find_policy(manifest, origin, tool, mistakes, &policy) == -ENOMEM))
+                return -ENOMEM;
+        if (manifest_read_ask(manifest, tool, mistakes) == -ENOMEM)
                 return -ENOMEM;
         r = mistakes->n == 0 ? tool_set_policy(tool, policy, origin, &error) : 0;
         if (r == -ENOMEM)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The part of a manifest under "run": a command, a shell text, a function of a shared object or of
- * a server. */
+/* The part of a manifest under "run": a command, a shell text, a function of a shared object, of a
+ * Python file, or of a server. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "tool/tool.h"
+#include "tool/python.h"
 
 struct run_reader {
         json_t *run;
@@ -230,6 +230,11 @@ static int read_server(struct run_reader *reader)
         return function->line ? 0 : -ENOMEM;
 }
 
+static int read_python(struct run_reader *reader)
+{
+        return python_read_run(reader->run, reader->origin, reader->tool, reader->mistakes);
+}
+
 int manifest_read_run(json_t *run, const struct tool_origin *origin, struct tool *tool,
                       struct tool_mistakes *mistakes)
 {
@@ -240,6 +245,7 @@ int manifest_read_run(json_t *run, const struct tool_origin *origin, struct tool
                 { { "command", "arguments", "output", "success" }, read_command },
                 { { "shell", "parameters", "arguments", "output", "success" }, read_shell },
                 { { "object", "function" }, read_object },
+                { { "python", "file", "path", "interpreter" }, read_python },
                 { { "server", "function", "forks" }, read_server },
         };
         struct run_reader reader = { run, origin, tool, mistakes };
@@ -261,6 +267,6 @@ int manifest_read_run(json_t *run, const struct tool_origin *origin, struct tool
         json_set_refusal(&run_place, &error,
                          json_is_object(run) ? "says nothing that can be run"
                                              : "must be an object");
-        error_hint(&error, "it has one of: command, shell, object, server");
+        error_hint(&error, "it has one of: command, shell, object, python, server");
         return note(&reader, &error);
 }

@@ -307,8 +307,8 @@ static int note_inputs(struct tool *tool)
         return r < 0 ? r : tool_add_ways(&tool->found, found);
 }
 
-static int fit_policy(const struct tool *tool, const cbx_policy *policy,
-                      const struct tool_origin *origin, cbx_error *error, cbx_policy **ret_policy)
+int tool_fit_policy(const struct tool *tool, const cbx_policy *policy,
+                    const struct tool_origin *origin, cbx_error *error, cbx_policy **ret_policy)
 {
         _cleanup_json_ json_t *json = policy_to_json(policy);
         json_t *read = json_object_get(json_object_get(json, "files"), "read");
@@ -320,6 +320,8 @@ static int fit_policy(const struct tool *tool, const cbx_policy *policy,
                 r = show_file(read, policy, *files);
         for (char **file = tool->function.files; r == 0 && file && *file; file++)
                 r = show_file(read, policy, *file);
+        for (char **tree = tool->function.trees; r == 0 && tree && *tree; tree++)
+                r = show_file(read, policy, *tree);
         /* What is read as JSON must be there in one piece. */
         if (r == 0 && tool->output != TOOL_TEXT && policy->limits.capture < policy->limits.result &&
             json_object_set_new(json_object_get(json, "limits"), "capture",
@@ -342,11 +344,11 @@ int tool_set_policy(struct tool *tool, const cbx_policy *policy, const struct to
                     cbx_error *error)
 {
         cbx_policy *widened = NULL;
-        int r = fit_policy(tool, policy, origin, error, &tool->policy);
+        int r = tool_fit_policy(tool, policy, origin, error, &tool->policy);
 
         tool->base = policy == origin->policy ? policy : NULL;
         if (r == 0 && tool->ask.policy)
-                r = fit_policy(tool, tool->ask.policy, origin, error, &widened);
+                r = tool_fit_policy(tool, tool->ask.policy, origin, error, &widened);
         if (r == 0 && note_inputs(tool) < 0)
                 r = error_oom(error);
         if (widened) {

@@ -150,9 +150,14 @@ struct tool_origin {
         const char *directory; /* of the files it names; NULL: they must be absolute */
         const char *policies;  /* folder of policies; NULL: there is none */
         const char *server;    /* program that serves functions of shared objects */
-        cbx_policy *policy;    /* of tools that name none */
-        char *const *hold;     /* paths that no tool may write: held in its policies; or NULL */
-        char *const *hide;     /* ... nor see; or NULL */
+        const char *python;    /* interpreter of Python functions; NULL: the usual one */
+        cbx_warden *warden;    /* that makes the boxes in which Python files are asked; or NULL */
+        struct python_answers *answers; /* what they said before; or NULL */
+        const json_t *described;        /* what is known of the function already; or NULL */
+        char ***sources;                /* Python files that are named are added here; or NULL */
+        cbx_policy *policy;             /* of tools that name none */
+        char *const *hold; /* paths that no tool may write: held in its policies; or NULL */
+        char *const *hide; /* ... nor see; or NULL */
 };
 
 /* An empty one, with a reference. */
@@ -172,6 +177,9 @@ int tool_describe(struct tool *tool, json_t *document, struct tool_mistakes *mis
  * room for its result. */
 int tool_set_policy(struct tool *tool, const cbx_policy *policy, const struct tool_origin *origin,
                     cbx_error *error);
+/* Only that policy. */
+int tool_fit_policy(const struct tool *tool, const cbx_policy *policy,
+                    const struct tool_origin *origin, cbx_error *error, cbx_policy **ret_policy);
 
 /* ---- What tells a toolbox what to do (tool_inputs.c) ---- */
 

@@ -185,7 +185,13 @@ int tool_list_words(const struct tool *tool, const cbx_policy *policy, char ***r
                 r = list_add(&words, *word);
         if (r == 0 && tool->function.argv)
                 program = tool->function.argv[0];
-        if (r == 0 && program)
+        /* The interpreter of a Python function, with its packages, is as much the project's own as
+         * a program along PATH is. */
+        for (char **tree = tool->function.trees; r == 0 && tree && *tree; tree++)
+                r = add_path(&found, policy, *tree);
+        if (r == 0 && program && tool->function.source)
+                r = add_path(&found, policy, program);
+        else if (r == 0 && program)
                 r = add_program(&paths, &found, policy, program);
         expected = program && is_interpreter(program);
         for (char **word = words; r == 0 && *word; word++) {

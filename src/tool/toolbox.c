@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 #include "tool/toolbox.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 
 #include "policy/inputs.h"
+#include "tool/python.h"
 #include "tool/query.h"
+
+/* The first version of the struct ended before this field. */
+#define OPTIONS_LEAST offsetof(cbx_toolbox_options, mode)
 
 /* ---- Opening and closing ---- */
 
@@ -41,6 +47,27 @@ static int hold_own(cbx_toolbox *toolbox)
         return r < 0 ? r : toolbox_hold(toolbox, client_program(toolbox->warden), false);
 }
 
+static int set_python_path(cbx_toolbox *toolbox, const char *const *path, cbx_error *error)
+{
+        toolbox->python_path = list_new();
+        if (!toolbox->python_path)
+                return error_oom(error);
+        for (; *path; path++) {
+                char real[PATH_MAX];
+                struct stat facts;
+
+                if (!realpath(*path, real) || stat(real, &facts) < 0 || !S_ISDIR(facts.st_mode))
+                        return error_set(error, -ENOENT, "python_path",
+                                         "there is no directory \"%.200s\"", *path);
+                if (strcmp(real, "/") == 0)
+                        return error_set(error, -EINVAL, "python_path",
+                                         "\"%.200s\" would show all of the host's files", *path);
+                if (list_add(&toolbox->python_path, real) < 0)
+                        return error_oom(error);
+        }
+        return 0;
+}
+
 static int set_options(cbx_toolbox *toolbox, const cbx_toolbox_options *options, cbx_error *error)
 {
         int r;
@@ -52,11 +79,17 @@ static int set_options(cbx_toolbox *toolbox, const cbx_toolbox_options *options,
         toolbox->calls = options->calls;
         toolbox->policies = copy(options->policies);
         toolbox->server = copy(function_server(options->server));
-        if ((options->policies && !toolbox->policies) || !toolbox->server)
+        toolbox->python = copy(options->python);
+        toolbox->answers = python_answers_new();
+        toolbox->followed = list_new();
+        if (!toolbox->followed || (options->policies && !toolbox->policies) || !toolbox->server ||
+            (options->python && !toolbox->python) || !toolbox->answers)
                 return error_oom(error);
         if ((r = routing_open(&toolbox->routing, options, error)) < 0)
                 return r;
-        return hold_own(toolbox) == -ENOMEM ? error_oom(error) : 0;
+        if (hold_own(toolbox) == -ENOMEM)
+                return error_oom(error);
+        return options->python_path ? set_python_path(toolbox, options->python_path, error) : 0;
 }
 
 int cbx_toolbox_open(cbx_warden *warden, const cbx_toolbox_options *options,
@@ -69,9 +102,8 @@ int cbx_toolbox_open(cbx_warden *warden, const cbx_toolbox_options *options,
         if (!warden)
                 return error_set(error, -EINVAL, "warden", "is NULL");
         if (options)
-                r = client_read_struct("cbx_toolbox_options", options,
-                                       offsetof(cbx_toolbox_options, mode), &known, sizeof(known),
-                                       error);
+                r = client_read_struct("cbx_toolbox_options", options, OPTIONS_LEAST, &known,
+                                       sizeof(known), error);
         if (r < 0)
                 return r;
         toolbox = calloc(1, sizeof(*toolbox));
@@ -80,6 +112,8 @@ int cbx_toolbox_open(cbx_warden *warden, const cbx_toolbox_options *options,
         pthread_mutex_init(&toolbox->lock, NULL);
         TAILQ_INIT(&toolbox->events);
         TAILQ_INIT(&toolbox->folders);
+        TAILQ_INIT(&toolbox->sources);
+        TAILQ_INIT(&toolbox->directories);
         toolbox->warden = warden;
         toolbox->poll = toolbox->wake = toolbox->inotify = -1;
         toolbox->key = client_serial(warden);
@@ -127,6 +161,8 @@ cbx_toolbox *cbx_toolbox_close(cbx_toolbox *toolbox)
                 TAILQ_REMOVE(&toolbox->folders, folder, link);
                 toolbox_folder_free(folder);
         }
+        toolbox_python_free(toolbox);
+        list_free(toolbox->followed);
         base_close(toolbox->inotify);
         base_close(toolbox->wake);
         base_close(toolbox->poll);
@@ -134,6 +170,9 @@ cbx_toolbox *cbx_toolbox_close(cbx_toolbox *toolbox)
         free(toolbox->policies);
         free(toolbox->server);
         routing_close(&toolbox->routing);
+        free(toolbox->python);
+        list_free(toolbox->python_path);
+        python_answers_free(toolbox->answers);
         list_free(toolbox->hold);
         list_free(toolbox->hide);
         pthread_mutex_destroy(&toolbox->lock);
@@ -228,6 +267,9 @@ struct tool_origin toolbox_origin(const cbx_toolbox *toolbox, const struct toolb
                 .directory = folder ? folder->path : NULL,
                 .policies = folder ? folder->policies : toolbox->policies,
                 .server = toolbox->server,
+                .python = toolbox->python,
+                .warden = toolbox->warden,
+                .answers = toolbox->answers,
                 .policy = toolbox->policy,
                 .hold = toolbox->hold,
                 .hide = toolbox->hide,

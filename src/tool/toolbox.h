@@ -8,17 +8,23 @@
  *   toolbox_elsewhere.c  a call that the application itself runs
  *   toolbox_route.c   where tools run, by what, and what that keeps
  *   toolbox_watch.c   directories of manifests, and what happens to them
+ *   toolbox_python.c  Python files, and what happens to them
  *   toolbox_inputs.c  what no tool in it may write
  */
 #ifndef TOOL_TOOLBOX_H
 #define TOOL_TOOLBOX_H
 
 #include <pthread.h>
+#include <sys/inotify.h>
 #include <sys/queue.h>
 
 #include "tool/tool.h"
 
 #define TOOLBOX_EVENTS_MAX 4096 /* that wait to be taken; then the oldest goes */
+/* Of directories that are watched. */
+#define TOOLBOX_EVENTS                                                                             \
+        (IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE | IN_MOVE_SELF |     \
+         IN_ONLYDIR | IN_EXCL_UNLINK)
 
 struct toolbox_event {
         int kind; /* CBX_TOOL_ADDED ... */
@@ -48,8 +54,11 @@ struct cbx_toolbox {
         cbx_warden *warden;
         cbx_policy *policy;
         char *policies, *server;
-        struct routing routing; /* where its tools run; fixed when it is opened */
-        char **hold, **hide;    /* what no tool may write, or see: held in all policies */
+        struct routing routing;         /* where its tools run; fixed when it is opened */
+        char *python;                   /* interpreter of Python functions; NULL: the usual one */
+        char **python_path;             /* directories in which those of a source find modules */
+        struct python_answers *answers; /* what Python files have said of themselves */
+        char **hold, **hide;            /* what no tool may write, or see: held in all policies */
         unsigned calls;
         uint64_t key;        /* of the bound on all calls, in the warden */
         struct tool **tools; /* in the order of their names */
@@ -58,6 +67,9 @@ struct cbx_toolbox {
         size_t n_events;
         struct toolbox_event *told; /* the last that was taken */
         TAILQ_HEAD(, toolbox_folder) folders;
+        TAILQ_HEAD(, toolbox_source) sources;        /* Python files and modules */
+        TAILQ_HEAD(, toolbox_directory) directories; /* of Python files */
+        char **followed;                             /* Python files that manifests name */
         int poll, wake,
                 inotify; /* an epoll set of the two others; inotify -1: nothing is watched */
 };
@@ -104,6 +116,14 @@ int toolbox_admit_folder(const cbx_toolbox *toolbox, const char *path, cbx_error
 
 /* Read what inotify has to say (toolbox_watch.c). */
 void toolbox_watch(cbx_toolbox *toolbox);
+int toolbox_open_inotify(cbx_toolbox *toolbox);
+/* Read the manifests again that name this Python file, or have mistakes. */
+void toolbox_reload_python(cbx_toolbox *toolbox, const char *path);
+/* Look at the directory of a Python file from now on; and something in it was written
+ * (toolbox_python.c). */
+int toolbox_follow_file(cbx_toolbox *toolbox, const char *file);
+void toolbox_python_changed(cbx_toolbox *toolbox, int watch, const char *name);
+void toolbox_python_free(cbx_toolbox *toolbox);
 /* A name is free: files that want it get their turn. */
 void toolbox_try_again(cbx_toolbox *toolbox);
 void toolbox_folder_free(struct toolbox_folder *folder);

@@ -22,9 +22,6 @@
 #define MANIFEST_BYTES MIB
 #define READ_AGAIN 3 /* a file that changes while it is read */
 #define READS_MAX 4  /* of what inotify has to say, in one step */
-#define EVENTS                                                                                     \
-        (IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE | IN_MOVE_SELF |     \
-         IN_ONLYDIR | IN_EXCL_UNLINK)
 
 static void file_free(struct toolbox_file *file)
 {
@@ -173,6 +170,19 @@ static bool is_gone(const struct toolbox_folder *folder, const char *name)
         return lstat(path, &facts) < 0 && errno == ENOENT;
 }
 
+/* Also those of a manifest that has mistakes, which may be the file's. */
+static void follow_sources(cbx_toolbox *toolbox, char *const *sources)
+{
+        for (; sources && *sources; sources++) {
+                bool known = false;
+
+                for (char **file = toolbox->followed; !known && *file; file++)
+                        known = strcmp(*file, *sources) == 0;
+                if (!known && toolbox_follow_file(toolbox, *sources) == 0)
+                        (void)list_add(&toolbox->followed, *sources);
+        }
+}
+
 /* Read it, for the first time, because it has changed, or again because something else has. Returns
  * whether the file has let go of a name. */
 static bool load_file(cbx_toolbox *toolbox, struct toolbox_folder *folder,
@@ -180,6 +190,7 @@ static bool load_file(cbx_toolbox *toolbox, struct toolbox_folder *folder,
 {
         _cleanup_mistakes_ struct tool_mistakes mistakes = TOOL_MISTAKES_INIT;
         struct tool_origin origin = toolbox_origin(toolbox, folder);
+        _cleanup_list_ char **sources = list_new();
         _cleanup_tool_ struct tool *tool = NULL;
         _cleanup_free_ char *text = NULL, *name = NULL, *real = NULL;
         cbx_error error = CBX_ERROR_INIT;
@@ -195,7 +206,9 @@ static bool load_file(cbx_toolbox *toolbox, struct toolbox_folder *folder,
                 is_broken(toolbox, file, again, &error, &mistakes);
                 return false;
         }
-        r = manifest_read(text, length, &origin, &mistakes, &tool);
+        origin.sources = &sources;
+        r = sources ? manifest_read(text, length, &origin, &mistakes, &tool) : -ENOMEM;
+        follow_sources(toolbox, sources);
         if (r == 0)
                 r = check_name(toolbox, file, tool, &error);
         if (r == 0) {
@@ -255,6 +268,28 @@ void toolbox_try_again(cbx_toolbox *toolbox)
         } while (freed);
 }
 
+void toolbox_reload_python(cbx_toolbox *toolbox, const char *path)
+{
+        struct toolbox_folder *folder;
+        struct toolbox_file *file;
+        bool freed = false;
+
+        TAILQ_FOREACH(folder, &toolbox->folders, link)
+        {
+                TAILQ_FOREACH(file, &folder->files, link)
+                {
+                        const struct tool *tool =
+                                file->tool ? toolbox_find(toolbox, file->tool) : NULL;
+                        const char *source = tool ? tool->function.source : NULL;
+
+                        if (file->broken || (source && strcmp(source, path) == 0))
+                                freed |= load_file(toolbox, folder, file, true);
+                }
+        }
+        if (freed)
+                toolbox_try_again(toolbox);
+}
+
 /* ---- All files ---- */
 
 static int filter(const struct dirent *entry)
@@ -303,7 +338,7 @@ static int scan(cbx_toolbox *toolbox, struct toolbox_folder *folder)
 
 /* ---- Changes ---- */
 
-static int open_inotify(cbx_toolbox *toolbox)
+int toolbox_open_inotify(cbx_toolbox *toolbox)
 {
         struct epoll_event event = { .events = EPOLLIN };
 
@@ -348,7 +383,8 @@ static bool watch_policies(const cbx_toolbox *toolbox, struct toolbox_folder *fo
 {
         if (folder->policies_watch >= 0)
                 return false;
-        folder->policies_watch = inotify_add_watch(toolbox->inotify, folder->policies, EVENTS);
+        folder->policies_watch =
+                inotify_add_watch(toolbox->inotify, folder->policies, TOOLBOX_EVENTS);
         return folder->policies_watch >= 0;
 }
 
@@ -422,6 +458,8 @@ static void changed(cbx_toolbox *toolbox, const struct inotify_event *event)
         /* What was moved away is not what its name stands for any more; IN_IGNORED follows. */
         if (event->mask & IN_MOVE_SELF)
                 (void)inotify_rm_watch(toolbox->inotify, event->wd);
+        if (event->len > 0 && (event->mask & (IN_CLOSE_WRITE | IN_MOVED_TO)))
+                toolbox_python_changed(toolbox, event->wd, event->name);
         TAILQ_FOREACH(folder, &toolbox->folders, link)
         {
                 if (event->mask & IN_Q_OVERFLOW)
@@ -474,10 +512,10 @@ static int add_folder(cbx_toolbox *toolbox, struct toolbox_folder *folder, const
         if (r == 0) /* by the name that was given, and by what it leads to */
                 r = toolbox_admit_folder(toolbox, directory, error);
         if (r == 0)
-                r = open_inotify(toolbox);
+                r = toolbox_open_inotify(toolbox);
         /* Watched before it is read, so that nothing falls between. */
         if (r == 0) {
-                folder->watch = inotify_add_watch(toolbox->inotify, folder->path, EVENTS);
+                folder->watch = inotify_add_watch(toolbox->inotify, folder->path, TOOLBOX_EVENTS);
                 r = folder->watch < 0 ? -errno : is_watched(toolbox, folder->watch);
         }
         if (r == 0 && toolbox->policies)
