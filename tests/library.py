@@ -313,6 +313,9 @@ class Toolbox:
     def load(self, directory):
         self.ask("cbx_toolbox_load", os.fsencode(directory))
 
+    def load_python(self, source):
+        self.ask("cbx_toolbox_load_python", os.fsencode(source))
+
     def remove(self, name):
         self.ask("cbx_toolbox_remove", os.fsencode(name))
 

@@ -48,13 +48,11 @@ known: Dict[str, Hosted] = {}
 
 
 def set_path(more: List[str]) -> None:
-    """Before what is installed, but after Python's own library: nothing takes the place of that. callbox
-    itself comes first; the interpreter may have another version."""
-    above = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    rest = [entry for entry in sys.path if entry != above]
+    """Before what is installed, but after Python's own library: nothing takes the place of that."""
     installed = ("site-packages", "dist-packages")
-    at = next((n for n, entry in enumerate(rest) if os.path.basename(entry) in installed), len(rest))
-    sys.path[:] = [above, *rest[:at], *more, *rest[at:]]
+    names = [os.path.basename(entry) for entry in sys.path]
+    at = next((n for n, name in enumerate(names) if name in installed), len(names))
+    sys.path[at:at] = more
 
 
 def _load_file(name: str, file: str) -> types.ModuleType:

@@ -37,12 +37,24 @@ _left: Any = None
 _hosted: Any = None  # where the tools are those of a file
 
 
+def load_own() -> None:
+    """This package, wherever it lies: the interpreter may have another version of it, or none, and what
+    lies beside this one is not for tools."""
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    place = os.path.join(HERE, "__init__.py")
+    spec = spec_from_file_location("callbox", place, submodule_search_locations=[HERE])
+    assert spec is not None and spec.loader is not None
+    sys.modules["callbox"] = module_from_spec(spec)
+    spec.loader.exec_module(sys.modules["callbox"])
+
+
 def set_path(config: Dict[str, Any]) -> None:
-    above = os.path.dirname(HERE)
-    if "hosted" in config:  # there may be another version among what is installed
-        sys.path.insert(0, above)
+    if "hosted" in config:
+        load_own()
         return
     sys.path[:] = config["path"]
+    above = os.path.dirname(HERE)
     if above not in sys.path:
         sys.path.append(above)
 

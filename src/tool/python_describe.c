@@ -109,11 +109,14 @@ static int make_still(const cbx_policy *policy, cbx_policy **ret_policy, cbx_err
 }
 
 /* Where a call would start, though nothing can be written there. */
-static const char *start_directory(const cbx_policy *policy)
+static const char *start_directory(const cbx_policy *policy, char room[PATH_MAX])
 {
-        for (size_t i = 0; i < policy->n_paths; i++)
-                if (policy->paths[i].workspace)
-                        return policy->paths[i].box;
+        for (size_t i = 0; i < policy->n_paths; i++) {
+                const struct policy_path *rule = &policy->paths[i];
+
+                if (rule->workspace)
+                        return rule->box ? rule->box : realpath(rule->host, room);
+        }
         return NULL;
 }
 
@@ -340,6 +343,7 @@ int python_describe(const struct tool *tool, const cbx_policy *policy,
         struct question question = { .function = function, .origin = origin };
         _cleanup_json_ json_t *answer = NULL;
         json_t *picked = NULL;
+        char room[PATH_MAX];
         int r;
 
         if (!origin->warden)
@@ -350,7 +354,7 @@ int python_describe(const struct tool *tool, const cbx_policy *policy,
         if (r < 0)
                 return r;
         question.still = still;
-        question.directory = start_directory(fitted);
+        question.directory = start_directory(fitted, room);
         r = ask(&question, error, &answer); /* other manifests may name the same file */
         if (r == 0 && function->symbol && !json_object_get(answer, "error"))
                 picked = pick(answer, function->symbol);
