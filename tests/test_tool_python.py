@@ -573,9 +573,9 @@ def over_http():
     file = place(tools_py=TOOLS[: TOOLS.index("def plain")]) / "tools.py"  # the first line on stderr is the address
     shutil.copytree(BUILD / "python" / "callbox", os.path.join(os.path.dirname(mcp_http.FUNCTIONS), "python", "callbox"), dirs_exist_ok=True)
     with mcp_http.Server("--no-builtin", "--python-tools", file, folder=SCRATCH.directory()) as server, server.client() as client:
-        names = [item["name"] for item in client.modern("tools/list").json["result"]["tools"]]
+        names = [item["name"] for item in client.modern("tools/list").message["result"]["tools"]]
         check("weather" in names and "run_command" not in names, lambda: f"the tools are {names}")
-        equal(client.call("weather", {"city": "x"}).json["result"]["structuredContent"]["unit"], "c", "the result")
+        equal(client.call("weather", {"city": "x"}).message["result"]["structuredContent"]["unit"], "c", "the result")
 
 
 @case("a file with mistakes is a reason not to start, by its option and line")

@@ -187,7 +187,7 @@ def choose() -> Chosen:
             add(name, things[name])
         return Chosen(tools, left)
     for name, thing in things.items():
-        if name.startswith("_") or not inspect.isfunction(thing):
+        if name.startswith("_") or type(thing) is not types.FunctionType:
             continue
         if inspect.unwrap(thing).__module__ != module.__name__:
             continue

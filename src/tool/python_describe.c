@@ -120,6 +120,15 @@ static const char *start_directory(const cbx_policy *policy, char room[PATH_MAX]
         return NULL;
 }
 
+/* An error with its traceback, of which the file is no part that its writer knows. */
+static void set_first_line(const char *text, size_t length, cbx_error *error)
+{
+        const char *end = memchr(text, '\n', length);
+
+        length = MIN(end ? (size_t)(end - text) : length, 400U);
+        error_set(error, -EINVAL, "", "%.*s", (int)length, text);
+}
+
 /* The last result of all that it wrote on the channel. */
 static int read_frames(const cbx_output *output, const char **ret_text, size_t *ret_length,
                        cbx_error *error)
@@ -142,8 +151,7 @@ static int read_frames(const cbx_output *output, const char **ret_text, size_t *
                         *ret_length = message.length;
                 }
                 if (r > 0 && message.kind == MESSAGE_ERROR)
-                        error_set(error, -EINVAL, "", "%.*s", (int)MIN(message.length, 400U),
-                                  message.text);
+                        set_first_line(message.text, message.length, error);
                 rest += taken;
         }
         return r < 0 ? r : 0;
