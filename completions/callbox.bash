@@ -15,11 +15,13 @@ _callbox_wrap_options='--cwd --grace --report --explain --quiet -q'
 
 _callbox_route_options='--mode --elevate --refuse'
 
+_callbox_python_options='--python-tools --python --python-path'
+
 _callbox_tool_options="--tools --policies --json --call-id --explain --warden --quiet -q --approve
-        $_callbox_route_options"
+        $_callbox_python_options $_callbox_route_options"
 
 _callbox_mcp_options="--files --tools --policies --no-builtin --warden --http --token-file --allow-host
-        --allow-origin --body --audit $_callbox_route_options"
+        --allow-origin --body --audit $_callbox_python_options $_callbox_route_options"
 
 # Add what compgen finds for the current word.
 _callbox_offer()
@@ -37,7 +39,8 @@ _callbox_takes_value()
                 --tmp-size | --output | --capture | --allow-syscall | --deny-syscall | \
                 --on-denied | --policy | --require | --box | --cwd | --stdin | --spec | --warden | --report | \
                 --tools | --policies | --grace | --http | --token-file | --allow-host | --allow-origin | \
-                --body | --audit | --mode | --elevate | --refuse)
+                --body | --audit | --mode | --elevate | --refuse | --python-tools | --python | \
+                --python-path)
                 return 0
                 ;;
         esac
@@ -48,15 +51,18 @@ _callbox_takes_value()
 _callbox_value()
 {
         case $1 in
-        --workspace | --cwd | --tmpfs | --tools | --policies)
+        --workspace | --cwd | --tmpfs | --tools | --policies | --python-path)
                 _filedir -d
                 ;;
-        --read | --write | --hide | --hold | --warden | --report | --token-file | --audit)
+        --read | --write | --hide | --hold | --warden | --report | --token-file | --audit | --python)
                 _filedir
                 ;;
         --stdin)
                 _filedir
                 _callbox_offer -W 'none'
+                ;;
+        --python-tools)
+                _filedir py
                 ;;
         --policy | --spec)
                 _filedir json

@@ -349,6 +349,13 @@ class Scratch:
         target.chmod(0o755)
         return str(target)
 
+    def install_python(self, build):
+        """What runs Python functions in boxes, beside the programs as in a build; one that has no package
+        has at least its sources."""
+        source = pathlib.Path(build) / "python" / "callbox"
+        shutil.copytree(source if source.is_dir() else REPO / "python" / "callbox", self.bin / "python" / "callbox",
+                        ignore=shutil.ignore_patterns("__pycache__"))  # fmt: skip
+
     def directory(self, user=False, mode=0o755, name=None):
         """A new, empty directory that belongs to root or to the ordinary user."""
         with self._lock:

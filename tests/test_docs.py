@@ -317,6 +317,9 @@ def before():
     global scratch, command
     scratch = harness.Scratch()
     command = scratch.install(harness.callbox_path(), "callbox")
+    build = REPO / (os.environ.get("CALLBOX_BUILD") or "build")
+    scratch.install(build / "callbox-functions")
+    scratch.install_python(build)
     shutil.copy(REPO / "scripts" / "demo", scratch.bin / "demo")
 
 

@@ -4,11 +4,9 @@
 them, what becomes of their results and errors, how files are followed; and files that mean harm, which are
 never loaded outside of a box."""
 
-import contextlib
 import json
 import os
 import select
-import shutil
 import subprocess
 import sys
 import time
@@ -19,8 +17,6 @@ import mcp_http
 import tooling
 from harness import case, check, equal, for_people
 from tooling import BUILD, CALLBOX, ENVIRONMENT, SCRATCH, bad, good, manifest, toolbox
-
-shutil.copytree(BUILD / "python" / "callbox", SCRATCH.bin / "python" / "callbox")
 
 TOOLS = '''
 """Tools."""
@@ -571,7 +567,7 @@ def over_stdio(user):
 @case("over HTTP, and with no other tools")
 def over_http():
     file = place(tools_py=TOOLS[: TOOLS.index("def plain")]) / "tools.py"  # the first line on stderr is the address
-    shutil.copytree(BUILD / "python" / "callbox", os.path.join(os.path.dirname(mcp_http.FUNCTIONS), "python", "callbox"), dirs_exist_ok=True)
+    mcp_http.SCRATCH.install_python(BUILD)
     with mcp_http.Server("--no-builtin", "--python-tools", file, folder=SCRATCH.directory()) as server, server.client() as client:
         names = [item["name"] for item in client.modern("tools/list").message["result"]["tools"]]
         check("weather" in names and "run_command" not in names, lambda: f"the tools are {names}")

@@ -17,6 +17,7 @@ SERVER = SCRATCH.install(BUILD / "callbox-functions")
 FUNCTIONS = SCRATCH.install(BUILD / "tests" / "functions")
 OBJECT = SCRATCH.install(BUILD / "tests" / "object.so")
 SCRATCH.install(BUILD / "libcallbox.so.0", "libcallbox.so.0")
+SCRATCH.install_python(BUILD)
 LIBRARY = library.Library(str(SCRATCH.bin / "libcallbox.so.0"))
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C.UTF-8", "HOME": "/nonexistent",
                "LD_LIBRARY_PATH": str(SCRATCH.bin), "CALLBOX_WARDEN": CALLBOX, "CALLBOX_FUNCTIONS": SERVER,

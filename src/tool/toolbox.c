@@ -34,11 +34,20 @@ static int open_descriptors(cbx_toolbox *toolbox)
         return 0;
 }
 
-/* This program, the one that serves functions and the one that is the warden. */
+/* This program, the one that serves functions, what serves those of Python, and the one that is the
+ * warden. */
 static int hold_own(cbx_toolbox *toolbox)
 {
+        _cleanup_free_ char *python = NULL;
         char program[4096];
         int r = 0;
+
+        if (python_find_server(toolbox->server, &python, NULL) == 0) {
+                *strrchr(python, '/') = '\0'; /* all of the package */
+                r = toolbox_hold(toolbox, python, false);
+        }
+        if (r < 0)
+                return r;
 
         if (inputs_own_program(program, sizeof(program)))
                 r = toolbox_hold(toolbox, program, false);
