@@ -354,7 +354,7 @@ class Scratch:
         has at least its sources."""
         source = pathlib.Path(build) / "python" / "callbox"
         shutil.copytree(source if source.is_dir() else REPO / "python" / "callbox", self.bin / "python" / "callbox",
-                        ignore=shutil.ignore_patterns("__pycache__"))  # fmt: skip
+                        ignore=shutil.ignore_patterns("__pycache__", "*.p"))  # fmt: skip
 
     def directory(self, user=False, mode=0o755, name=None):
         """A new, empty directory that belongs to root or to the ordinary user."""

@@ -381,6 +381,61 @@ def environments():
     check(done.code == 1 and b"there is no module 'only_here'" in done.out, lambda: f"without it: {done.out!r}")
 
 
+@case("models of pydantic are arguments and results, with their schema")
+def models():
+    source = """
+from typing import List
+from pydantic import BaseModel
+class Item(BaseModel):
+    name: str
+    price: float = 1.0
+class Order(BaseModel):
+    items: List[Item]
+def total(order: Order) -> Item:
+    'Add up.'
+    assert isinstance(order.items[0], Item)
+    return Item(name="all", price=sum(item.price for item in order.items))
+"""
+    with toolbox() as box:
+        box.load_python(place(tools_py=source) / "tools.py")
+        equal(good(box.call("total", {"order": {"items": [{"name": "a"}, {"name": "b", "price": 2}]}})), {"name": "all", "price": 3.0}, "a model")
+        tooling.refused(box.call("total", {"order": {"items": [{"price": 2}]}}), "the property 'name' is missing")
+        equal(box.get("total")["outputSchema"]["type"], "object", "the schema of a result")
+
+
+@case("without the extension that forks it, each call starts an interpreter of its own")
+def no_zygote():
+    own = harness.Scratch()
+    try:
+        server = own.install(BUILD / "callbox-functions")
+        own.install_python(BUILD)
+        for extension in (own.bin / "python" / "callbox").glob("_zygote*"):
+            extension.unlink()
+        file = place(tools_py=TOOLS) / "tools.py"
+        for _ in range(2):
+            equal(called("--python-tools", file, "later", '{"words": []}', env={"CALLBOX_FUNCTIONS": server}), 0, "the result")
+    finally:
+        own.remove()
+
+
+@case("a tool with the same policy may write the virtual environment, one with another is refused")
+def own_environment():
+    folder = place(tools_py="def f() -> int:\n    'F.'\n    return 1\n")
+    subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", str(folder / "work" / "venv")], check=True)
+    (folder / "f.json").write_text(json.dumps({"name": "f", "run": {"python": "f", "file": "tools.py", "interpreter": "work/venv/bin/python3"}}))
+    rules = {"files": {"workspace": str(folder / "work")}}
+    with toolbox(policy=rules) as box:
+        box.load(folder)
+        equal(good(box.call("f")), 1, "the result")
+        box.add(manifest("same", ["touch", str(folder / "work" / "new")]))
+        good(box.call("same"))
+        try:
+            box.add(manifest("other", ["true"], policy={**rules, "network": "host"}))
+            check(False, "a tool with another policy that may write the environment was taken")
+        except Exception as error:
+            check("a file of the tool" in str(error), lambda: f"the error is {error}")
+
+
 # ---- Following -----------------------------------------------------------------------------------
 
 

@@ -12,6 +12,7 @@ import datetime
 import json
 import os
 import reprlib
+import sys
 import threading
 from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Iterable, List, Mapping, NamedTuple
 from typing import Optional, Tuple, Union
@@ -22,6 +23,7 @@ from ._drive import Listeners, OnBytes, OnLog, OnProgress, afinish, aside, finis
 from ._drive import checked_policy, its_turn, limits_to_spec, listeners_of, size_of, start_within, to_bytes
 from ._error import CallboxError
 from ._interpreter import Surroundings, find_modules, start_of
+from ._interpreter import program as interpreter
 from ._native import Warden, default_warden, functions_program, native
 from ._policy import Policy
 from ._report import Report
@@ -182,6 +184,7 @@ class Toolbox:
             policies=None if policies is None else os.fspath(policies),
             calls=calls,
             server=functions_program(),
+            python=interpreter() if sys.executable else None,
         )
         for item in tools:
             self.add(item)

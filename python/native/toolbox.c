@@ -22,18 +22,17 @@ static bool enter(struct toolbox_object *self)
 
 static int init(PyObject *object, PyObject *args, PyObject *keywords)
 {
-        static const char *const words[] = {
-                "warden", "policy", "policies", "calls", "server", NULL
-        };
+        static const char *const words[] = { "warden", "policy", "policies", "calls",
+                                             "server", "python", NULL };
         struct toolbox_object *self = (struct toolbox_object *)object;
         cbx_toolbox_options options = CBX_TOOLBOX_OPTIONS_INIT;
         cbx_error error = CBX_ERROR_INIT;
         PyObject *warden, *policy = Py_None;
         int r;
 
-        if (!PyArg_ParseTupleAndKeywords(args, keywords, "O!|OzIz", (char **)words,
+        if (!PyArg_ParseTupleAndKeywords(args, keywords, "O!|OzIzz", (char **)words,
                                          native_warden_type, &warden, &policy, &options.policies,
-                                         &options.calls, &options.server) ||
+                                         &options.calls, &options.server, &options.python) ||
             !native_get_policy(policy, &options.policy))
                 return -1;
         if (self->toolbox) {

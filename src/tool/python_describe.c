@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "policy/inputs.h"
+#include "policy/pins.h"
 #include "tool/python.h"
 
 #define KEPT 64 /* answers */
@@ -88,7 +88,7 @@ static void keep_answer(struct python_answers *answers, const unsigned char *key
 /* ---- The box ---- */
 
 /* The same policy, where nothing goes out: no network, and what could be written is only read. */
-static int make_still(const cbx_policy *policy, cbx_policy **ret_policy, cbx_error *error)
+static int make_still(cbx_policy *policy, cbx_policy **ret_policy, cbx_error *error)
 {
         static const char *const gone[] = { "write", "workspace", "protect", "hold" };
         _cleanup_json_ json_t *json = policy_to_json(policy);
@@ -105,6 +105,9 @@ static int make_still(const cbx_policy *policy, cbx_policy **ret_policy, cbx_err
         if (r < 0 || json_object_set_new(json, "network", json_string("none")) < 0)
                 return error_oom(error);
         r = policy_from_json(json, error, ret_policy);
+        if (r == 0 &&
+            policy_pin_copy(policy, *ret_policy) < 0) /* it shows what the tool's own does */
+                r = error_oom(error);
         return r;
 }
 
@@ -359,7 +362,7 @@ int python_describe(const struct tool *tool, const cbx_policy *policy,
         r = tool_fit_policy(tool, policy, origin, error, &fitted);
         if (r == 0)
                 r = make_still(fitted, &still, error);
-        if (r < 0)
+        if (r < 0 || !still)
                 return r;
         question.still = still;
         question.directory = start_directory(fitted, room);

@@ -138,7 +138,7 @@ int python_serve(const struct python_source *source, const char *name, const cha
         int r = function.files && function.argv ? python_find_server(server, &serve, error)
                                                 : error_oom(error);
 
-        if (r == 0) {
+        if (r == 0 && serve) {
                 snprintf(package, sizeof(package), "%.*s", (int)(strrchr(serve, '/') - serve),
                          serve);
                 function.line = name ? make_line(name) : NULL;

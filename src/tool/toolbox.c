@@ -310,6 +310,7 @@ int cbx_toolbox_add_with(cbx_toolbox *toolbox, const char *manifest, size_t leng
         struct tool *tool;
         int r;
 
+        origin.answers = NULL; /* they are under the lock, which is not taken to read a manifest */
         if (policy)
                 origin.policy = policy;
         r = manifest_read(manifest, length, &origin, &mistakes, &tool);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The registry. One lock holds it together; nothing is done under it that waits, but for reading
- * manifests. Tools are counted references: a call keeps its tool though it is replaced meanwhile.
+ * manifests of a folder, and for the box that says what is in a Python file. Tools are counted
+ * references: a call keeps its tool though it is replaced meanwhile.
  *
  *   toolbox.c         open, close, add, remove, get, list; the queue of changes
  *   toolbox_call.c    a call of a tool, from arguments to result
@@ -123,6 +124,8 @@ void toolbox_reload_python(cbx_toolbox *toolbox, const char *path);
  * (toolbox_python.c). */
 int toolbox_follow_file(cbx_toolbox *toolbox, const char *file);
 void toolbox_python_changed(cbx_toolbox *toolbox, int watch, const char *name);
+/* A directory is not watched any more: it is gone, or another has its name. */
+void toolbox_python_lost(cbx_toolbox *toolbox, int watch);
 void toolbox_python_free(cbx_toolbox *toolbox);
 /* A name is free: files that want it get their turn. */
 void toolbox_try_again(cbx_toolbox *toolbox);

@@ -226,14 +226,15 @@ static int describe(cbx_toolbox *toolbox, const struct toolbox_source *source, c
 {
         struct tool_origin origin = toolbox_origin(toolbox, NULL);
         _cleanup_tool_ struct tool *tool = tool_new();
-        int r = tool ? python_serve(&source->python, NULL, toolbox->server, &tool->function, error)
-                     : error_oom(error);
+        int r;
 
-        if (r == 0) {
-                tool->kind = TOOL_FUNCTION;
-                r = python_describe(tool, toolbox->policy, &origin, error, ret_answer);
-        }
-        return r;
+        if (!tool)
+                return error_oom(error);
+        r = python_serve(&source->python, NULL, toolbox->server, &tool->function, error);
+        if (r < 0)
+                return r;
+        tool->kind = TOOL_FUNCTION;
+        return python_describe(tool, toolbox->policy, &origin, error, ret_answer);
 }
 
 /* All its tools, as they are now. */
@@ -245,8 +246,12 @@ static int load(cbx_toolbox *toolbox, struct toolbox_source *source, cbx_error *
         cbx_error one = CBX_ERROR_INIT;
         json_t *described;
         size_t i;
-        int r = names ? describe(toolbox, source, error, &answer) : error_oom(error);
+        bool some;
+        int r;
 
+        if (!names)
+                return error_oom(error);
+        r = describe(toolbox, source, error, &answer);
         if (r < 0)
                 return r;
         r = tell_left(json_object_get(answer, "left"), &told);
@@ -262,8 +267,9 @@ static int load(cbx_toolbox *toolbox, struct toolbox_source *source, cbx_error *
         if (r < 0)
                 return error_oom(error);
         tell(toolbox, source, &told);
+        some = names[0];
         drop_lost(toolbox, source, TAKE_PTR(names));
-        if (source->tools[0])
+        if (some)
                 return 0;
         error_set(error, -EINVAL, "", "%.200s has no function that could be a tool%s%.300s",
                   source->name, told.length > 0 ? ": " : "", told.length > 0 ? told.data : "");
@@ -303,6 +309,20 @@ void toolbox_python_changed(cbx_toolbox *toolbox, int watch, const char *name)
         }
 }
 
+void toolbox_python_lost(cbx_toolbox *toolbox, int watch)
+{
+        struct toolbox_directory *directory;
+
+        TAILQ_FOREACH(directory, &toolbox->directories, link)
+        {
+                if (directory->watch == watch)
+                        directory->watch =
+                                inotify_add_watch(toolbox->inotify,
+                                                  *directory->path ? directory->path : "/",
+                                                  TOOLBOX_EVENTS);
+        }
+}
+
 /* ---- Loading ---- */
 
 static int fill_source(const cbx_toolbox *toolbox, const char *word, struct toolbox_source *source,
@@ -333,7 +353,9 @@ int cbx_toolbox_load_python(cbx_toolbox *toolbox, const char *source, cbx_error 
         if (!source || !*source)
                 return error_set(error, -EINVAL, "source", "is %s", source ? "empty" : "NULL");
         made = calloc(1, sizeof(*made));
-        r = made ? fill_source(toolbox, source, made, error) : error_oom(error);
+        if (!made)
+                return error_oom(error);
+        r = fill_source(toolbox, source, made, error);
         if (r == 0) {
                 pthread_mutex_lock(&toolbox->lock);
                 if (made->python.file && toolbox_follow_file(toolbox, made->python.file) == -ENOMEM)

@@ -460,6 +460,8 @@ static void changed(cbx_toolbox *toolbox, const struct inotify_event *event)
                 (void)inotify_rm_watch(toolbox->inotify, event->wd);
         if (event->len > 0 && (event->mask & (IN_CLOSE_WRITE | IN_MOVED_TO)))
                 toolbox_python_changed(toolbox, event->wd, event->name);
+        if (event->mask & IN_IGNORED)
+                toolbox_python_lost(toolbox, event->wd);
         TAILQ_FOREACH(folder, &toolbox->folders, link)
         {
                 if (event->mask & IN_Q_OVERFLOW)
