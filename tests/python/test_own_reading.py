@@ -16,6 +16,8 @@ PACKAGE = pathlib.Path(callbox.__file__).parent
 ALLOWED = {
     ("_serve.py", "*"): "runs in a box",
     ("_code_box.py", "*"): "runs in a box",
+    ("_foreign.py", "*"): "runs in a box",
+    ("_hosted.py", "*"): "runs in a box",
     ("compat/_box.py", "*"): "runs in a box",
     ("_tool.py", "_schema"): "loaded with the package (_eager.py); a box that only marks tools does without",
     ("_zones.py", "tzdata"): "called when the module is loaded",
