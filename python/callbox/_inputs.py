@@ -23,7 +23,7 @@ BYTES_MAX = 400_000  # of them together; a policy can be a megabyte
 WORDS = ("warn", "refuse", "allow")
 VARIABLE = "CALLBOX_IMPORT_PATH"
 
-__all__ = ["Held", "ImportPathWarning", "check_word", "generation", "held", "is_in", "refuse_links", "to_hold", "writable"]
+__all__ = ["Held", "ImportPathWarning", "check_word", "generation", "held", "is_in", "refuse_links", "to_hold", "writable", "written"]
 
 
 class ImportPathWarning(UserWarning):
@@ -204,6 +204,11 @@ def tell_of_held(found: Held, given: Optional[str]) -> None:
 
 
 _written: Set[str] = set()  # trees of the policies that were used
+
+
+def written() -> Tuple[str, ...]:
+    """The directories of the host that a box of this program may have written."""
+    return tuple(_written)
 
 
 def refuse_links(path: str, where: str) -> str:

@@ -23,12 +23,12 @@ from . import _inputs
 from ._by_value import cloudpickle
 from ._error import CallboxError
 from ._inputs import is_in
+from ._installed import SYSTEM, spelled, trees_of
 from ._loaded import want
 from ._places import is_top, shows_too_much
 from ._policy import Policy
 
 PACKAGE = os.path.dirname(os.path.realpath(__file__))
-SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32")
 # Beside a program, and not for its tools unless the policy names them; and whatever begins with .env.
 SECRETS = (".git", ".ssh", ".aws", ".gnupg", ".kube", ".docker", ".netrc", ".npmrc", ".pypirc", ".git-credentials")
 
@@ -61,15 +61,13 @@ def program() -> str:
     """The interpreter, by the name that lets it find its virtual environment."""
     if not sys.executable:
         raise CallboxError("this program has no interpreter that a box could start", "sys.executable")
-    folder, name = os.path.split(sys.executable)
-    return os.path.join(os.path.realpath(folder), name)
+    return spelled(sys.executable)
 
 
 def _trees(path: Iterable[str]) -> List[str]:
     """What to show: the interpreter, its library, the search path and this package."""
     real = os.path.realpath(program())
-    prefixes = (sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix)
-    own = [os.path.realpath(prefix) for prefix in prefixes] + [program(), real, PACKAGE]
+    own = [*trees_of(program()), program(), real, PACKAGE]
     if site.ENABLE_USER_SITE and site.getusersitepackages() in sys.path:
         own.append(os.path.realpath(site.getusersitepackages()))
     wanted = [item for item in own if not is_top(item)] + [item for item in path if not shows_too_much(item)]

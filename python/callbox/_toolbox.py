@@ -83,6 +83,7 @@ class _Short(reprlib.Repr):
 
 
 NOTHING = (False, None, False, None, None)
+UNREADABLE = "its result is none that callbox knows"
 
 
 class Result:
@@ -100,6 +101,7 @@ class Result:
         self.output: Any = None
         self.text: str = text or ""
         self.traceback = ""
+        self.unreadable = False  # its result, which it says itself is one
         self.mistakes: List[Mistake] = []
         if not self.ok and report._told:
             self.mistakes = [
@@ -129,8 +131,8 @@ class Result:
                     limit=typed.limit if typed else 0,
                 )
         except (ValueError, RecursionError) as error:
-            self.ok = False
-            self.error = f"its result is none that callbox knows: {error}"
+            self.ok, self.unreadable = False, True
+            self.error = f"{UNREADABLE}: {error}"
 
     @property
     def stdout(self) -> str:

@@ -207,7 +207,7 @@ def test_contract_filesystem_sandbox(tmp_path, monkeypatch):
         FilesystemSandbox(host(), roots=[])
     assert str(caught.value) == "FilesystemSandbox requires at least one allowed root"
     inner = InProcessToolHost([Tool("t", "", lambda **args: "ran", {})])
-    box = FilesystemSandbox(inner, roots=[tmp_path / "in"], path_args=["custom"])
+    box = FilesystemSandbox(inner, roots=[tmp_path / "in"])
     assert box.roots == ((tmp_path / "in").resolve(),) and box.inner is inner
     outside = tmp_path / "out" / "x"
     refused = call(box, "t", {"path": str(outside)})
@@ -216,7 +216,7 @@ def test_contract_filesystem_sandbox(tmp_path, monkeypatch):
         f"FilesystemSandbox: argument 'path' resolves outside the allowed roots ('{outside}')"
     )
     names = "path file filename filepath directory dir folder src source dst destination target".split()
-    for name in [*names, "output_file", "log-dir", "a.target", "PATH", "custom"]:
+    for name in [*names, "output_file", "log-dir", "a.target", "PATH"]:
         assert call(box, "t", {name: ".."}).denied, name
         assert call(box, "t", {name: "inside"}).output == "ran", name
     for value in ("../x", "..\\..\\x/../..", "link/x", "~/x", ["a", ["../x"]], {"a": {"b": "../x"}}, {"dir": ".."}):
@@ -227,8 +227,12 @@ def test_contract_filesystem_sandbox(tmp_path, monkeypatch):
     for _ in range(20):
         deep = [deep]
     assert call(box, "t", {"note": deep}).denied
-    blind = FilesystemSandbox(inner, roots=[tmp_path / "in"], path_args=["custom"], auto_detect=False)
-    assert call(blind, "t", {"path": "/etc"}).output == "ran" and call(blind, "t", {"custom": "/etc"}).denied
+    for exact in ({"path_args": ["custom"]}, {"path_args": ["custom"], "auto_detect": False}):
+        named = FilesystemSandbox(inner, roots=[tmp_path / "in"], **exact)  # these, and no others
+        assert call(named, "t", {"path": "/etc", "note": "../x"}).output == "ran"
+        assert call(named, "t", {"custom": "/etc"}).denied and call(named, "t", {"custom": ["a", "/etc"]}).denied
+    for blind in ({"auto_detect": False}, {"path_args": []}):
+        assert call(FilesystemSandbox(inner, roots=[tmp_path / "in"], **blind), "t", {"path": "/etc"}).ok
 
 
 def test_contract_os_sandbox(tmp_path):

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import textwrap
+import venv
 
 import pytest
 from conftest import SECRET
@@ -271,9 +272,8 @@ def test_O14_with_the_texts_of_those_tools(tmp_path):
     assert said(command="true") == ("(no output)", True, 0)
     assert said(command="echo a; echo b >&2; exit 4") == ("=== STDOUT ===\na\n\n=== STDERR ===\nb\n", False, 4)
     assert said(command="yes | head -c 200000")[0].endswith("\n... (stdout truncated)")
-    for wrong in ("abc", [1]):
-        content, ok, _ = said(command="true", timeout=wrong)
-        assert not ok and content == f"timeout must be a number of seconds, not {wrong!r}"
+    for given, used in (("5", 5), (0, 1), (-3, 1), (2.9, 2), ("abc", 30), ([1], 30), (None, 30), (float("inf"), 30)):
+        assert shell.execute(command="true", timeout=given).metadata["timeout_used"] == used, given
     used = shell.execute(command="true", timeout=9000, working_dir=str(tmp_path)).metadata
     assert used == {"returncode": 0, "timeout_used": 300, "working_dir": str(tmp_path)}
     assert code.execute().content == "No code provided."
@@ -283,6 +283,104 @@ def test_O14_with_the_texts_of_those_tools(tmp_path):
     long = code.execute(code="print('x' * 20_000)").content
     assert long.endswith("\n... (output truncated)") and len(long) < 10_100
     assert code.execute(code="#" * 200_000 + "\nprint(7)").content == "7\n"
+    both = code.execute(code="import sys; print('out', end=''); print('err', file=sys.stderr, end='')")
+    assert both.content == "out\nerr"
+
+
+def test_code_interpreter_has_the_time_and_the_output_that_it_is_given():
+    slow = CodeInterpreterTool(timeout=1).execute(code="import time; time.sleep(600)")
+    assert (slow.content, slow.success) == ("Execution timed out after 1 seconds.", False)
+    assert CodeInterpreterTool(0).execute(code="1").content == "Execution timed out after 0 seconds."
+    short = CodeInterpreterTool(30, 50).execute(code="print('A' * 200)")
+    assert short.success and short.content == "A" * 50 + "\n... (output truncated)"
+    assert CodeInterpreterTool(timeout=None)._seconds > 1e6
+    # What an application allows by a policy is not exceeded.
+    strict = CodeInterpreterTool(timeout=600, policy=Policy(limits={"wall": 1}))
+    assert strict.execute(code="while True: pass").content == "Execution timed out after 1 seconds."
+
+
+def test_tools_say_what_they_are_without_openjarvis():
+    for made, name, needed in ((ShellExecTool(), "shell_exec", "command"), (CodeInterpreterTool(), "code_interpreter", "code")):
+        assert made.tool_id == made.spec.name == name and made.spec.parameters["required"] == [needed]
+        assert made.to_openai_function()["function"]["name"] == name
+
+
+# ---- Interpreters ----
+
+
+def make_venv(place):
+    """A virtual environment without pip, with a module of its own."""
+    venv.create(place, with_pip=False, symlinks=True)
+    site = next((place / "lib").glob("python3*/site-packages"))
+    (site / "only_there.py").write_text("WORD = 'of the environment'\n")
+    return place / "bin"
+
+
+ASKS = "python3 -c 'import only_there, sys; print(only_there.WORD, sys.prefix)'"
+
+
+def test_commands_find_the_virtual_environment_of_their_path(tmp_path, monkeypatch):
+    folder = make_venv(tmp_path / "env")
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    assert run_sandboxed(ASKS).stdout.split() == ["of", "the", "environment", str(tmp_path / "env")]
+    (tmp_path / "work").mkdir()
+    assert "of the environment" in run_sandboxed(ASKS, working_dir=str(tmp_path / "work")).stdout
+    assert "of the environment" in ShellExecTool(workspace=tmp_path / "work").execute(command=ASKS).content
+    # It is shown to be read, and nothing beside it.
+    (tmp_path / "beside").write_text("secret")
+    assert run_sandboxed(f"cat {tmp_path}/beside; echo x >{folder}/python3").stdout == ""
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    assert "only_there" in run_sandboxed(ASKS).stderr
+
+
+def test_commands_find_the_interpreters_of_pyenv(tmp_path, monkeypatch):
+    root = tmp_path / "pyenv"
+    make_venv(root / "versions" / "9.9")
+    (root / "shims").mkdir()
+    shim = root / "shims" / "python3"
+    shim.write_text(f'#!/bin/sh\nexec {root}/versions/$(cat {root}/version)/bin/python3 "$@"\n')
+    shim.chmod(0o755)
+    (root / "version").write_text("9.9")
+    monkeypatch.setenv("PATH", f"{root}/shims:{os.environ['PATH']}")
+    assert "of the environment" in run_sandboxed(ASKS).stdout
+
+
+def test_an_environment_where_boxes_write_shows_nothing_more(tmp_path, monkeypatch):
+    """What lies there may be written by a box: a link or a pyvenv.cfg of its own would show what it likes."""
+    secret = make_venv(tmp_path / "secret")
+    work = tmp_path / "work"
+    mine = make_venv(work / "env")
+    monkeypatch.setenv("PATH", f"{mine}:/usr/bin:/bin")
+    (mine / "python3").unlink()
+    (mine / "python3").symlink_to(secret / "python3")
+    (work / "env" / "pyvenv.cfg").write_text(f"home = {secret}\n")
+    asked = f"ls {tmp_path}/secret || echo hidden"
+    for _ in range(2):
+        assert run_sandboxed(asked, working_dir=str(work)).stdout == "hidden\n"
+    assert run_sandboxed(asked).stdout == "hidden\n"  # nor where it may not write any more
+
+
+def test_homes_are_not_shown_for_an_interpreter(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    make_venv(tmp_path)
+    (tmp_path / "key").write_text("secret")
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
+    assert run_sandboxed(f"cat {tmp_path}/key").returncode == 1
+
+
+def test_an_interpreter_by_a_path_with_dots(tmp_path, monkeypatch):
+    folder = make_venv(tmp_path / "env")
+    (tmp_path / "other").mkdir()
+    monkeypatch.setattr(sys, "executable", f"{tmp_path}/other/../env/bin/python3")
+    said = CodeInterpreterTool().execute(code="import only_there; print(only_there.WORD)").content
+    assert said == "of the environment\n", (said, folder)
+
+
+def test_commands_start_where_a_box_has_its_own():
+    for place in ("/", "/proc", "/dev"):
+        assert run_sandboxed("pwd", working_dir=place).stdout == f"{place}\n"
+    assert run_sandboxed("touch /made", working_dir="/").returncode == 1
+    assert run_sandboxed("ls", working_dir="/").returncode == 0
 
 
 def test_an_interrupt_ends_the_command(tmp_path):

@@ -27,10 +27,10 @@ from .._drive import Listeners, afinish, finish, to_bytes
 from .._error import CallboxError
 from .._interpreter import Start, Surroundings, add_to_policy, program, serve
 from .._native import native
-from .._places import is_top
+from .._places import shows_too_much
 from .._policy import Policy
 from .._report import Report
-from .._toolbox import Result, Toolbox, Typed
+from .._toolbox import UNREADABLE, Result, Toolbox, Typed
 from . import _box
 from ._hints import hint_for
 from ._pack import NotSendable, Packed, Place, is_plain, pack, place_of
@@ -53,12 +53,13 @@ FRAMES_MAX = 1_000_000
 SAID_ROOM = 1 << 20  # bytes that come besides a result: what was raised, and where
 STDERR_MAX = 1000  # characters of it, in an error
 SAID_MAX = 2000  # characters of what a tool has printed, in a log
+ENDED = "the function ended its process instead of returning"  # as libcallbox says it
 
 
 @dataclasses.dataclass
 class Outcome:
     """`state`: "returned", with a value; "raised", with the name of the exception's class and its
-    text; "unsendable", "unreadable" (its result is none that can leave a box), "timeout", "denied",
+    text; "unsendable", "unreadable" (its result is none that can leave a box, or was none), "timeout", "denied",
     "unmade" (there was no box) or "ended", with a text that says why or how."""
 
     state: str
@@ -110,17 +111,6 @@ def policy_with(base: Optional[Policy], change: Callable[[Dict[str, Any]], None]
     return base._with(document)
 
 
-def interpreter_trees(python: str) -> List[str]:
-    """What to show of the host so that an interpreter can be run, which may be another one."""
-    shown: List[str] = []
-    if python == sys.executable:
-        shown += [os.path.realpath(tree) for tree in (sys.prefix, sys.base_prefix, sys.exec_prefix)]
-    if os.path.isabs(python):
-        for path in (python, os.path.realpath(python)):
-            shown.append(os.path.realpath(os.path.dirname(os.path.dirname(path))))
-    return [tree for tree in dict.fromkeys(shown) if not is_top(tree)]
-
-
 def _workspace(policy: Policy) -> Optional[str]:
     """Where it is in the box."""
     rule = policy.to_dict()["files"].get("workspace")
@@ -159,6 +149,8 @@ def outcome_of(result: Result) -> Outcome:
         return Outcome("timeout", text=report.text, report=report)
     if result.denied:
         return Outcome("denied", text=result.reason or "", report=report)
+    if result.unreadable:
+        return Outcome("unreadable", text=result.error or "", report=report)
     if result.traceback and result.error:
         return _said_by_box(result.error, result.traceback, report)
     return Outcome("ended", text=result.error or report.text, report=report)
@@ -213,12 +205,12 @@ def _outcome_of_large(report: Report, frames: Dict[int, bytes], classes: Classes
             text = frames[_channel.RESULT].decode()
             value = _values.loads(text, None, _values.Hinted(classes), limit=len(text))
         except ValueError as wrong:
-            return Outcome("ended", text=f"its result is none that callbox knows: {wrong}", report=report)
+            return Outcome("unreadable", text=f"{UNREADABLE}: {wrong}", report=report)
         return Outcome("returned", value=value, report=report)
     if report.json.get("result", {}).get("truncated"):
         return Outcome("ended", text="its result is too large (limits.result)", report=report)
     said = "" if report.ok else f": {report.text}"
-    return Outcome("ended", text=f"the function ended its process instead of returning{said}", report=report)
+    return Outcome("ended", text=f"{ENDED}{said}", report=report)
 
 
 # ---- Calls ----
@@ -328,7 +320,7 @@ class Calls:
             call: Call = box._warden._native.start(policy._for_use(), spec)
             return call
 
-    def _tell(self, name: str, call_id: str, outcome: Outcome) -> Outcome:
+    def _tell(self, name: str, function: Callable[..., Any], call_id: str, outcome: Outcome) -> Outcome:
         report = outcome.report
         if report is None:
             return outcome
@@ -336,13 +328,15 @@ class Calls:
             if said and log.isEnabledFor(logging.DEBUG):
                 log.debug("tool %s wrote to %s: %r", name, stream, said[:SAID_MAX])
         if outcome.state == "raised":
-            self._hint(name, outcome.text)
+            self._hint(name, function, outcome.text)
         if self.on_report:
             self.on_report(name, call_id, report)
         return outcome
 
-    def _hint(self, name: str, text: str) -> None:
-        hint = hint_for(text, self._network)
+    def _hint(self, name: str, function: Callable[..., Any], text: str) -> None:
+        file = place_of(function).file
+        alone = file is not None and shows_too_much(os.path.dirname(os.path.realpath(file)))
+        hint = hint_for(text, self._network, alone)
         if hint and (name, hint[0]) not in self._hinted_at:
             self._hinted_at.add((name, hint[0]))
             log.warning("tool %s failed in its box: %s (docs/migrating.md)", name, hint[1])
@@ -369,7 +363,7 @@ class Calls:
                 outcome = Outcome("unsendable", text=str(error))
             except CallboxError as error:
                 outcome = Outcome("unmade", text=f"its box could not be made: {error}")
-        return self._tell(name, call_id, outcome)
+        return self._tell(name, function, call_id, outcome)
 
     @contextlib.asynccontextmanager
     async def _slot(self) -> AsyncIterator[None]:
@@ -393,7 +387,7 @@ class Calls:
                 outcome = Outcome("unsendable", text=str(error))
             except CallboxError as error:
                 outcome = Outcome("unmade", text=f"its box could not be made: {error}")
-        return self._tell(name, call_id, outcome)
+        return self._tell(name, function, call_id, outcome)
 
     async def _acall(
         self, function: Callable[..., Any], arguments: Mapping[str, Any], call_id: str

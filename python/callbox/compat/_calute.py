@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 from .._error import CallboxError
 from .._native import default_warden
 from .._policy import Policy
-from ._calls import Calls, OnReport, Outcome, policy_with, wall
+from ._calls import ENDED, WALL_MAX, Calls, OnReport, Outcome, log, policy_with, wall
 
 Key = Tuple[Any, ...]
 
@@ -36,8 +36,6 @@ class SubprocessSandboxBackend:
         self._on_report = on_report
         self._open: Optional[Tuple[Key, Calls]] = None
         _memory(sandbox_config)
-        if not sandbox_config.sandbox_timeout > 0:
-            raise ValueError("sandbox_timeout must be positive")
 
     # ---- What the configuration asks for ----
 
@@ -53,7 +51,7 @@ class SubprocessSandboxBackend:
         config, backend = self._config, self._config.backend_config
         return (
             place,
-            config.sandbox_timeout,
+            _seconds(config),
             _memory(config),
             bool(config.sandbox_network_access),
             tuple(sorted(backend.mount_paths.items())),
@@ -109,10 +107,24 @@ class SubprocessSandboxBackend:
 
     def _failed(self, tool_name: str, status: int, text: str) -> RuntimeError:
         return RuntimeError(
-            f"Subprocess sandbox execution of tool '{tool_name}' failed (exit {status}): {text}"
+            f"Subprocess sandbox execution of tool {tool_name!r} failed (exit {status}): {text}"
+        )
+
+    def _late(self, tool_name: str) -> RuntimeError:
+        return RuntimeError(
+            f"Subprocess sandbox execution of tool {tool_name!r} timed out after "
+            f"{self._config.sandbox_timeout}s"
+        )
+
+    def _unreadable(self, tool_name: str, text: str) -> RuntimeError:
+        return RuntimeError(
+            f"Failed to deserialise subprocess sandbox result for tool {tool_name!r}: {text}"
         )
 
     def _calls_for(self, tool_name: str) -> Calls:
+        log.debug("Subprocess sandbox executing tool %r", tool_name)
+        if not _seconds(self._config) > 0:
+            raise self._late(tool_name)
         try:
             return self._calls()
         except (CallboxError, OSError, ValueError) as error:
@@ -122,25 +134,24 @@ class SubprocessSandboxBackend:
         if told.state == "returned":
             return told.value
         if told.state == "timeout":
-            raise RuntimeError(
-                f"Subprocess sandbox execution of tool '{tool_name}' timed out after "
-                f"{self._config.sandbox_timeout}s"
-            )
+            raise self._late(tool_name)
         if told.state == "unreadable":
-            raise RuntimeError(
-                f"Failed to deserialise subprocess sandbox result for tool '{tool_name}': {told.text}"
-            )
+            raise self._unreadable(tool_name, told.text)
         if told.state == "raised" and told.kind == "SystemExit":
             status = _status(told.text)
-            raise self._failed(tool_name, status, told.said or "it ended instead of returning")
+            text = told.text if status and not _is_number(told.text) else ""
+            said = "\n".join(filter(None, (told.said, text)))
+            raise self._failed(tool_name, status, said or "it ended instead of returning")
         if told.state == "raised":
             raise RuntimeError(
-                f"Tool '{tool_name}' raised {told.kind} inside subprocess sandbox: {told.text}"
+                f"Tool {tool_name!r} raised {told.kind} inside subprocess sandbox: {told.text}"
             )
         if told.state == "unsendable":
             text = f"the tool or its arguments cannot be sent into a box: {told.text}"
             raise self._failed(tool_name, -1, text)
         status = -1 if told.state == "unmade" else told.status
+        if status == 0 and not told.text.startswith(ENDED):  # it has answered something else
+            raise self._unreadable(tool_name, told.how)
         raise self._failed(tool_name, status, told.how)
 
     # ---- What it is ----
@@ -165,12 +176,19 @@ class SubprocessSandboxBackend:
         }
 
 
+def _is_number(text: str) -> bool:
+    digits = text[1:] if text.startswith("-") else text
+    return len(digits) < 20 and digits.isascii() and digits.isdecimal()
+
+
 def _status(text: str) -> int:
     """Of the text of a SystemExit, as the kernel gives it to a parent."""
-    digits = text[1:] if text.startswith("-") else text
-    if len(digits) < 20 and digits.isascii() and digits.isdecimal():
-        return int(text)
-    return int(bool(text))
+    return int(text) if _is_number(text) else int(text not in ("", "None"))
+
+
+def _seconds(config: Any) -> float:
+    """None is no limit."""
+    return WALL_MAX if config.sandbox_timeout is None else config.sandbox_timeout
 
 
 def _is_on_a_loop() -> bool:
@@ -212,7 +230,7 @@ class Registry:
         if self._real is not None and name in self._real.list_backends():
             return self._real.get_backend(name, sandbox_config=sandbox_config)
         raise ValueError(
-            f"Unknown sandbox backend '{name}'. Available backends: {', '.join(self.list_backends())}"
+            f"Unknown sandbox backend {name!r}. Available backends: {', '.join(self.list_backends())}"
         )
 
     def list_backends(self) -> List[str]:

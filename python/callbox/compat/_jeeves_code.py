@@ -8,14 +8,17 @@ import dataclasses
 import os
 import sys
 import tempfile
-from typing import Any, Dict, Mapping, Optional, Protocol, Sequence, Tuple, Union
+from typing import Any, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple, Union
+from typing import runtime_checkable
 
 from .._error import CallboxError
+from .._inputs import writable
+from .._installed import spelled, trees_of, trees_on
 from .._interpreter import add_to_policy
 from .._policy import Policy
 from .._run import arun
 from . import _scratch
-from ._calls import Outcome, interpreter_trees, policy_with, wall
+from ._calls import Outcome, policy_with, wall
 
 ENVIRONMENT = (
     "PATH HOME LANG LC_ALL LC_CTYPE TERM TMPDIR USER LOGNAME SHELL TZ SYSTEMROOT SYSTEMDRIVE COMSPEC "
@@ -23,8 +26,11 @@ ENVIRONMENT = (
 ).split()
 # A box has these of its own, or has the caller's anyway.
 ALWAYS = frozenset("PATH LANG LC_ALL LC_CTYPE TERM TZ HOME TMPDIR USER LOGNAME SHELL".split())
+# These are the box's own, also where somebody passes on all that the agent has.
+OF_THE_BOX = ("HOME", "TMPDIR", "USER", "LOGNAME", "SHELL")
 OUT = "out"
-MAIN = "/run/callbox/main.py"
+PYTHON, SHELLS = "python", ("bash", "sh", "shell")
+MAIN = {PYTHON: "/run/callbox/main.py", **dict.fromkeys(SHELLS, "/run/callbox/main.sh")}
 
 
 @dataclasses.dataclass
@@ -36,6 +42,7 @@ class ExecResult:
     artifacts: Dict[str, bytes] = dataclasses.field(default_factory=dict)
 
 
+@runtime_checkable
 class CodeExecutor(Protocol):
     async def run(
         self,
@@ -54,8 +61,8 @@ def _cut(head: _scratch.Head) -> str:
 
 
 class SubprocessExecutor:
-    """Runs code by `python -I` in an empty directory, or in `cwd`. New and changed files in ./out
-    come back, also from a call that ran out of time."""
+    """Runs code by `python -I`, or by /bin/sh, in an empty directory, or in `cwd`. New and changed files in
+    ./out come back, also from a call that ran out of time."""
 
     result_type: Any = ExecResult
 
@@ -69,7 +76,8 @@ class SubprocessExecutor:
         max_artifact_bytes: int = 16_000_000,
         policy: Optional[Policy] = None,
     ) -> None:
-        self._python = python
+        self._python = spelled(python) if os.path.dirname(python) else python
+        self._trees = trees_of(self._python)
         self._cwd = None if cwd is None else _scratch.Directory(os.fspath(cwd))
         self._allowed = tuple(env_allowlist)
         self._output = max_output_chars
@@ -90,15 +98,27 @@ class SubprocessExecutor:
             self._pinned = made
         return made
 
-    def _policy_for(self, place: str, main: str, timeout: float) -> Policy:
+    def _policy_for(self, place: str, main: str, language: str, timeout: float) -> Policy:
         def change(document: Dict[str, Any]) -> None:
             document["limits"]["wall"] = wall(timeout)
-            document["files"]["read"].append({"host": main, "box": MAIN})
+            document["files"]["read"].append({"host": main, "box": MAIN[language]})
             known = {*document["environment"]["pass"], *document["environment"]["set"], *ALWAYS}
             document["environment"]["pass"] += [name for name in self._allowed if name not in known]
 
         made = policy_with(self._base(place), change)
-        return add_to_policy(made, interpreter_trees(self._python))
+        return add_to_policy(made, [*self._trees, *self._trees_for(made, language)])
+
+    def _trees_for(self, policy: Policy, language: str) -> List[str]:
+        """What a shell may start of the agent's PATH."""
+        path = os.environ.get("PATH", "") if language != PYTHON and "PATH" in self._allowed else ""
+        return trees_on(path, writable(policy.to_dict()["files"])) if path else []
+
+    def _words(self, language: str) -> List[str]:
+        return [self._python, "-I", "-B", MAIN[PYTHON]] if language == PYTHON else ["/bin/sh", MAIN[language]]
+
+    def _environment(self, env: Mapping[str, str]) -> Dict[str, str]:
+        same = [name for name in OF_THE_BOX if env.get(name) == os.environ.get(name)]
+        return {name: value for name, value in env.items() if name not in same}
 
     async def run(
         self,
@@ -109,8 +129,9 @@ class SubprocessExecutor:
         files: Optional[Mapping[str, bytes]] = None,
         env: Optional[Mapping[str, str]] = None,
     ) -> Any:
-        if language != "python":
-            raise ValueError(f"SubprocessExecutor runs python only, not {language!r}")
+        if language not in MAIN:
+            known = ", ".join(repr(name) for name in MAIN)
+            raise ValueError(f"SubprocessExecutor does not run the language {language!r}, only: {known}")
         if not timeout_s > 0:
             raise ValueError("timeout_s must be positive")
         _scratch.check_names(files or {})
@@ -119,7 +140,7 @@ class SubprocessExecutor:
             _scratch.check_protected(files, protect)
         room = await asyncio.to_thread(tempfile.mkdtemp, prefix="callbox-code-")
         try:
-            return await self._run(room, code, timeout_s, files or {}, env or {})
+            return await self._run(room, code, language, timeout_s, files or {}, env or {})
         finally:
             await asyncio.to_thread(_scratch.remove, room)
 
@@ -127,7 +148,7 @@ class SubprocessExecutor:
         """The directory in which the code starts, and its descriptor."""
         top = _scratch.Directory(room).open()
         try:
-            _scratch.put(top, {"main.py": code})
+            _scratch.put(top, {"main": code})
         finally:
             os.close(top)
         place = self._cwd or _scratch.Directory(os.path.join(room, "work"))
@@ -146,6 +167,7 @@ class SubprocessExecutor:
         self,
         room: str,
         code: str,
+        language: str,
         timeout_s: float,
         files: Mapping[str, bytes],
         env: Mapping[str, str],
@@ -155,19 +177,21 @@ class SubprocessExecutor:
         except CallboxError as error:
             return self.result_type(stdout="", stderr=f"ERROR: {error}", returncode=-1)
         try:
-            return await self._run_in(place, at, room, timeout_s, env)
+            return await self._run_in(place, at, room, language, timeout_s, env)
         finally:
             os.close(at)
 
-    async def _run_in(self, place: str, at: int, room: str, timeout_s: float, env: Mapping[str, str]) -> Any:
+    async def _run_in(
+        self, place: str, at: int, room: str, language: str, timeout_s: float, env: Mapping[str, str]
+    ) -> Any:
         before = await asyncio.to_thread(_scratch.look, at, OUT)
         output, errors = _scratch.Head(self._output), _scratch.Head(self._output)
         try:
             report = await arun(
-                [self._python, "-I", "-B", MAIN],
-                policy=self._policy_for(place, os.path.join(room, "main.py"), timeout_s),
+                self._words(language),
+                policy=self._policy_for(place, os.path.join(room, "main"), language, timeout_s),
                 cwd=place,
-                environment=env,
+                environment=self._environment(env),
                 on_output=output.add,
                 on_errors=errors.add,
             )

@@ -79,8 +79,12 @@ def _by_text(base: str, text: str) -> str:
     return os.path.normpath(os.path.join(base, text))
 
 
+def _names(path_args: Iterable[str]) -> FrozenSet[str]:
+    return frozenset([path_args] if isinstance(path_args, str) else path_args)
+
+
 class PathCheck:
-    """`resolved`: links are followed, for a tool that will follow them on the host. For one in a box they
+    """`path_args`: exactly these are paths, and none is guessed. `resolved`: links are followed, for a tool that will follow them on the host. For one in a box they
     are not: which are there is nothing that a refusal may tell."""
 
     def __init__(
@@ -93,7 +97,7 @@ class PathCheck:
     ) -> None:
         self.resolved = resolved
         self.roots = roots
-        self.path_args: FrozenSet[str] = frozenset(path_args or ())
+        self.path_args: Optional[FrozenSet[str]] = None if path_args is None else _names(path_args)
         self.auto_detect = auto_detect
         self.base = base
 
@@ -112,8 +116,8 @@ class PathCheck:
         return any(is_in(path, str(root)) for root in self.roots)
 
     def _is_path(self, name: str, text: str) -> bool:
-        if name in self.path_args:
-            return True
+        if self.path_args is not None:
+            return name in self.path_args
         return self.auto_detect and (_is_named_path(name) or "/" in text or "\\" in text)
 
     def refuse(self, args: Mapping[str, Any]) -> Optional[str]:

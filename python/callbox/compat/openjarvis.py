@@ -12,8 +12,10 @@ import sys
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from .._error import CallboxError
-from .._inputs import refuse_links
-from .._places import shows_too_much
+from .._inputs import is_in, refuse_links, writable
+from .._installed import trees_on
+from .._interpreter import add_to_policy
+from .._places import NEVER, shows_too_much
 from .._policy import Policy
 from .._report import Report
 from .._run import run
@@ -78,30 +80,40 @@ def kill_process_tree(pid: int) -> None:
 _policies: Dict[Tuple[Any, ...], Policy] = {}
 
 
-def _policy(base: Optional[Policy], place: Optional[str], timeout: float) -> Policy:
-    """Kept, so that boxes can be ready for it: a call names its own time, where it is shorter."""
+def _here() -> Optional[str]:
+    try:
+        return os.path.realpath(os.getcwd())
+    except OSError:  # it was removed
+        return None
+
+
+def _policy(base: Optional[Policy], place: Optional[str], timeout: float, path: str) -> Policy:
+    """Kept, so that boxes can be ready for it: a call names its own time, where it is shorter. `path`: of
+    the command, whose interpreters it can start."""
     seconds = max(wall(timeout), _WALL)
-    here = None
-    if place is None:
-        try:
-            here = os.path.realpath(os.getcwd())
-        except OSError:  # it was removed
-            pass
-    key = (base, place, here, seconds)
+    here = None if place else _here()
+    trees = trees_on(path, [place] if place else [])
+    key = (base, place, here, seconds, *trees)
     if key not in _policies:
 
         def change(document: Dict[str, Any]) -> None:
             document["limits"]["wall"] = seconds
             files = document["files"]
-            if place is not None:
+            if place is not None and not _is_of_the_box(place):
                 files["workspace"] = place
             elif here and not files.get("workspace") and not shows_too_much(here):
                 files["read"].append(here)
 
         if len(_policies) > 100:
             _policies.clear()
-        _policies[key] = policy_with(base, change)
+        made = policy_with(base, change)
+        _policies[key] = add_to_policy(made, trees_on(path, writable(made.to_dict()["files"])))
     return _policies[key]
+
+
+def _is_of_the_box(place: str) -> bool:
+    """Where a box has its own whatever the host has; a command may start there all the same."""
+    return place == "/" or any(is_in(place, tree) for tree in NEVER)
 
 
 def _environment(passthrough: Optional[List[str]], extra: Optional[Dict[str, str]]) -> Dict[str, str]:
@@ -152,15 +164,19 @@ def run_sandboxed(
     policy: Optional[Policy] = None,
 ) -> SandboxResult:
     """Run a text by /bin/sh in a box, and wait for its end; Ctrl-C ends it. It may change files in
-    `working_dir`; without one it starts in the current directory, which it may read. `policy` says
-    what else it may see and reach."""
+    `working_dir`; without one it starts in the current directory, which it may read. The interpreters of
+    its PATH are shown: virtual environments and those of pyenv. `policy` says what else it may see and
+    reach."""
+
+    environment = _environment(env_passthrough, env_extra)
 
     def choose() -> Tuple[Policy, Optional[str]]:
         place = _directory(working_dir)
-        made = _policy(policy, place, wall(float("inf") if timeout is None else timeout))
+        seconds = wall(float("inf") if timeout is None else timeout)
+        made = _policy(policy, place, seconds, environment.get("PATH", ""))
         return made, _start(made, place)
 
-    return in_box(command, timeout, choose, _environment(env_passthrough, env_extra), max_output_bytes)
+    return in_box(command, timeout, choose, environment, max_output_bytes)
 
 
 def in_box(
@@ -199,6 +215,6 @@ def _start(policy: Policy, place: Optional[str]) -> Optional[str]:
     """Where it starts."""
     if place is not None:
         return place
-    here = os.path.realpath(os.getcwd()) if os.path.isdir(os.curdir) else ""
+    here = _here()
     files = policy.to_dict()["files"]
     return here if here in files["read"] and not files.get("workspace") else None

@@ -8,17 +8,16 @@ Where OpenJarvis is installed they are its own classes with another execute().""
 
 from __future__ import annotations
 
-import dataclasses
 import os
-import sys
 from typing import Any, Dict, Iterable, Optional, Tuple, Union
 
 from .._error import CallboxError
-from .._interpreter import add_to_policy
+from .._installed import trees_of
+from .._interpreter import add_to_policy, program
 from .._policy import Policy
 from .._run import run
-from . import _real
-from ._calls import WALL_MAX, _workspace, interpreter_trees, policy_with
+from . import _openjarvis_types, _real
+from ._calls import WALL_MAX, _workspace, policy_with, wall
 from ._scratch import Head
 from .openjarvis import SandboxResult, _directory, _environment, _policy, _start, _tell, in_box
 
@@ -26,34 +25,16 @@ __all__ = ["CodeInterpreterTool", "ShellExecTool", "ToolResult"]
 
 OUTPUT_MAX = 102_400
 CODE_OUTPUT_MAX = 10_000
-CODE_SECONDS = 30
+SECONDS = 30
 TIMEOUT_MAX = 300
 SAID_MAX = 500  # characters of what a model gave, in an error
 NO_ENTRY = "could not enter the start directory"
 WORD_MAX = 100_000  # of code that is still a word of a command
 
 
-@dataclasses.dataclass
-class _Result:
-    tool_name: str
-    content: str
-    success: bool = True
-    usage: Dict[str, Any] = dataclasses.field(default_factory=dict)
-    cost_usd: float = 0.0
-    latency_seconds: float = 0.0
-    metadata: Dict[str, Any] = dataclasses.field(default_factory=dict)
-
-
-class _Plain:
-    def __init__(self, *_: Any, **__: Any) -> None:
-        pass
-
-
-_shell: Any = _real.module("openjarvis.tools.shell_exec")
-_code: Any = _real.module("openjarvis.tools.code_interpreter")
-_ShellBase: Any = getattr(_shell, "ShellExecTool", _Plain)
-_CodeBase: Any = getattr(_code, "CodeInterpreterTool", _Plain)
-ToolResult: Any = getattr(_shell, "ToolResult", _Result)
+_ShellBase: Any = _real.find("openjarvis.tools.shell_exec", "ShellExecTool", _openjarvis_types)
+_CodeBase: Any = _real.find("openjarvis.tools.code_interpreter", "CodeInterpreterTool", _openjarvis_types)
+ToolResult: Any = _real.find("openjarvis.tools.shell_exec", "ToolResult", _openjarvis_types)
 
 
 def _wall(policy: Policy) -> Any:
@@ -89,7 +70,7 @@ class ShellExecTool(_ShellBase):  # type: ignore[misc]
         )
 
     def _choose(self, working_dir: str) -> Tuple[Policy, Optional[str]]:
-        made = _policy(self._policy, self._place, self._most)
+        made = _policy(self._policy, self._place, self._most, os.environ.get("PATH", ""))
         start = self._place or _workspace(made) or _start(made, None)
         return made, os.path.join(start or "/tmp", working_dir) if working_dir else start
 
@@ -106,11 +87,7 @@ class ShellExecTool(_ShellBase):  # type: ignore[misc]
             return self._said(f"command must be a text, not {command!r}"[:SAID_MAX], False)
         if place is not None and (not isinstance(place, str) or "\0" in place):
             return self._said(f"Working directory does not exist: {place!r}"[:SAID_MAX], False)
-        asked_for = params.get("timeout") or 30
-        if not isinstance(asked_for, (int, float)):
-            said = f"timeout must be a number of seconds, not {asked_for!r}"
-            return self._said(said[:SAID_MAX], False)
-        timeout = max(min(1, self._most), min(self._most, asked_for))
+        timeout = max(min(1, self._most), min(self._most, _seconds(params.get("timeout"))))
         done = in_box(
             command,
             timeout,
@@ -125,6 +102,14 @@ class ShellExecTool(_ShellBase):  # type: ignore[misc]
             missing = _no_entry(done.stderr, place)
             return self._said(missing, False) if missing else self._said(f"OS error: {done.stderr}", False, **facts)
         return self._said(_streams(done) or "(no output)", done.returncode == 0, **facts)
+
+
+def _seconds(asked: Any) -> int:
+    """Whole ones, also of a text; what is no number is the default."""
+    try:
+        return int(asked)
+    except (OverflowError, TypeError, ValueError):
+        return SECONDS
 
 
 def _no_entry(error: str, place: Optional[str]) -> str:
@@ -147,19 +132,25 @@ def _streams(done: SandboxResult) -> str:
 
 
 class CodeInterpreterTool(_CodeBase):  # type: ignore[misc]
-    """No text is looked for in the code: the box is what holds."""
+    """No text is looked for in the code: the box is what holds. `timeout` (seconds) and `max_output`
+    (characters) are the application's; a policy may only shorten the time."""
 
-    def __init__(self, *args: Any, policy: Optional[Policy] = None, **more: Any) -> None:
-        super().__init__(*args, **more)
-        shown = interpreter_trees(sys.executable)
+    def __init__(
+        self,
+        timeout: Optional[float] = SECONDS,
+        max_output: int = CODE_OUTPUT_MAX,
+        *,
+        policy: Optional[Policy] = None,
+    ) -> None:
+        super().__init__(timeout, max_output)
+        seconds = WALL_MAX if timeout is None else timeout
+        self._seconds = seconds if policy is None else min(seconds, _wall(policy))
+        self._most = max(0, max_output)
 
         def change(document: Dict[str, Any]) -> None:
-            most = CODE_SECONDS if policy is None else _wall(policy)
-            document["limits"]["wall"] = min(CODE_SECONDS, most)
+            document["limits"]["wall"] = wall(self._seconds) if self._seconds > 0 else SECONDS
 
-        made = policy_with(policy, change)
-        self._policy = add_to_policy(made, shown)
-        self._seconds = _wall(self._policy)
+        self._policy = add_to_policy(policy_with(policy, change), trees_of(program()))
 
     def _said(self, content: str, success: bool, **metadata: Any) -> Any:
         return ToolResult(
@@ -172,11 +163,14 @@ class CodeInterpreterTool(_CodeBase):  # type: ignore[misc]
             return self._said("No code provided.", False)
         if not isinstance(code, str):
             return self._said(f"code must be a text, not {code!r}"[:SAID_MAX], False)
-        output, errors = Head(CODE_OUTPUT_MAX), Head(CODE_OUTPUT_MAX)
+        late = f"Execution timed out after {self._seconds} seconds."
+        if not self._seconds > 0:
+            return self._said(late, False, returncode=-1)
+        output, errors = Head(self._most), Head(self._most)
         short = len(code.encode("utf-8", "replace")) < WORD_MAX
         try:
             report = run(
-                [sys.executable, "-I", "-B", *(("-c", code) if short else ("-",))],
+                [program(), "-I", "-B", *(("-c", code) if short else ("-",))],
                 input=None if short else code,
                 policy=self._policy,
                 on_output=output.add,
@@ -186,9 +180,8 @@ class CodeInterpreterTool(_CodeBase):  # type: ignore[misc]
             return self._said(f"Execution error: {error}", False)
         done = _tell(report, output, errors)
         if done.timed_out:
-            text = f"Execution timed out after {self._seconds} seconds."
-            return self._said(text, False, returncode=done.returncode)
-        content = done.stdout + done.stderr
-        if done.truncated or len(content) > CODE_OUTPUT_MAX:
-            content = content[:CODE_OUTPUT_MAX] + "\n... (output truncated)"
+            return self._said(late, False, returncode=done.returncode)
+        content = "\n".join(filter(None, (done.stdout, done.stderr)))
+        if done.truncated or len(content) > self._most:
+            content = content[: self._most] + "\n... (output truncated)"
         return self._said(content or "(no output)", done.returncode == 0, returncode=done.returncode)
