@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import base64
 import re
+import struct
 import sys
-from typing import TYPE_CHECKING, Any, Dict, Optional
+from typing import TYPE_CHECKING, Any, Callable, Dict, Optional
 
 if TYPE_CHECKING:
     from ._encode import Encoder, Place
@@ -44,9 +45,35 @@ def _check(numpy: Any, array: Any) -> None:
             raise ValueError("an array of text has something else in it")
 
 
-def decode(item: Dict[str, Any], parts: Optional[Parts], part: Optional[int]) -> Any:
+# Of scalars that Python has itself, by kind and bytes: how struct writes them.
+NUMBERS = {"b1": "?", "f2": "e", "f4": "f", "f8": "d", "c8": "ff", "c16": "dd"}
+INTEGERS = {"i": True, "u": False}  # whether they have a sign
+
+
+def _number(dtype: str, raw: bytes) -> Any:
+    """A scalar without numpy; None: it has no such form."""
+    order, kind = ">" if dtype[0] == ">" else "<", dtype[1:]
+    if kind[0] in INTEGERS and kind[1:] in ("1", "2", "4", "8") and len(raw) == int(kind[1:]):
+        return int.from_bytes(raw, "big" if order == ">" else "little", signed=INTEGERS[kind[0]])
+    form = order + NUMBERS.get(kind, "")
+    if len(form) == 1 or struct.calcsize(form) != len(raw) or kind == "b1" and raw > b"\1":
+        return None
+    found = struct.unpack(form, raw)
+    return complex(*found) if len(found) == 2 else found[0]
+
+
+def decode(
+    item: Dict[str, Any], parts: Optional[Parts], part: Optional[int], note: Callable[[str], None]
+) -> Any:
     """A new array, writable. Nothing is allocated before its size is known to be that of the data."""
     numpy: Any = sys.modules.get("numpy")  # never loaded because a box speaks of it
+    if numpy is None and item.get("scalar") and item["shape"] == [] and part is None:
+        dtype = item["dtype"]
+        plain = isinstance(dtype, str) and DTYPE.match(dtype)
+        found = _number(dtype, base64.b64decode(item["value"], validate=True)) if plain else None
+        if found is not None:
+            note(f"a scalar of numpy ({dtype}) came back as a number of Python, as this program has not imported numpy")
+            return found
     if numpy is None:
         raise ValueError("it has an array of numpy, which this program has not imported; import numpy first")
     shape = item["shape"]

@@ -4,24 +4,27 @@
 What comes out of a box is data, and may be written by whoever has taken over the tool. No class is
 looked up by a name that comes with it: dataclasses, Enums and named tuples are made only if the
 function's own type hint says that it returns them, and without their constructors. Everything else is
-made of types that are named here. Where a class is not known its value is given plainly.
+made of types that are named here. Where no hint names a class its value is given plainly, and a note says
+so; what a hint does name is given as that, or refused.
 """
 
 from __future__ import annotations
 
 import base64
+import collections
 import dataclasses
 import datetime
 import decimal
 import enum
+import fractions
 import json
 import json.scanner  # type: ignore[import]
 import pathlib
 import uuid
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Optional
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional
 
-from . import _arrays, _zones
-from ._encode import TAG, class_key, fields_of
+from . import _arrays, _standard, _zones
+from ._encode import TAG, class_key, fields_of, is_model
 from ._members import Members
 from ._native import native
 from ._patience import Patience
@@ -36,6 +39,8 @@ DEPTH_MAX = 1000  # arrays and objects within each other
 DIGITS_MAX = 4300  # of a number; to read more of them takes the square of how many there are
 PATH_MAX = 64 * 1024  # characters; a path is kept in its parts
 SAID_MAX = 500  # characters of a complaint, which may quote
+NOTES_MAX = 16
+NAME_MAX = 100  # characters of the name of a class, in a note
 
 
 class Hinted:
@@ -62,8 +67,12 @@ def _flags(cls: Any, value: int) -> Any:
         for member in cls.__members__.values():
             bits |= member.value
         if found not in standard or value < 0 or value & ~bits or len(known) >= FLAGS_MAX:
-            return value
+            raise _cannot(cls)
     return cls(value)
+
+
+def _cannot(cls: type) -> ValueError:
+    return ValueError(f"a {cls.__qualname__}, which the return hint names, cannot be made of what came")
 
 
 def _base64(text: Any) -> bytes:
@@ -95,6 +104,16 @@ def _complex(item: Dict[str, Any]) -> complex:
     return complex(float(real), float(imaginary))
 
 
+def _fraction(item: Dict[str, Any]) -> Any:
+    """As it was written, in lowest terms: to find them takes the square of the digits."""
+    above, below = _standard.integers(item["value"], 2)
+    if below <= 0:
+        raise ValueError("a fraction has no denominator")
+    made: Any = object.__new__(fractions.Fraction)
+    made._numerator, made._denominator = above, below
+    return made
+
+
 _PATHS = {None: pathlib.Path, "posix": pathlib.PurePosixPath, "windows": pathlib.PureWindowsPath}
 
 _DECODERS: Dict[str, Callable[[Dict[str, Any]], Any]] = {
@@ -109,11 +128,16 @@ _DECODERS: Dict[str, Callable[[Dict[str, Any]], Any]] = {
     "uuid": lambda item: uuid.UUID(_text(item)),
     "path": _path,
     "complex": _complex,
+    "deque": _standard.read_deque,
+    "fraction": _fraction,
+    "range": _standard.read_range,
+    "slice": _standard.read_slice,
 }
 
 
 class _Decoder:
-    def __init__(self, parts: Optional[Parts], hinted: Hinted, characters: int) -> None:
+    def __init__(self, parts: Optional[Parts], hinted: Hinted, characters: int, notes: List[str]) -> None:
+        self.notes = notes
         self.parts = parts
         self.hinted = hinted
         self.used = bytearray(len(parts) if parts else 0)
@@ -129,6 +153,11 @@ class _Decoder:
             "enum": self.enum,
             "dataclass": self.dataclass,
             "namedtuple": self.namedtuple,
+            "derived": self.derived,
+            "counter": self.counter,
+            "ordereddict": self.ordereddict,
+            "defaultdict": self.defaultdict,
+            "exception": self.exception,
         }
 
     def __call__(self, item: Dict[str, Any]) -> Any:
@@ -179,30 +208,46 @@ class _Decoder:
             return _base64(item["value"]).decode("utf-8", "surrogatepass")
         return self.parts.text(part)
 
+    def note(self, text: str) -> None:
+        """Of what came back as something else. There are not many kinds of that in an honest result."""
+        if len(self.notes) < NOTES_MAX and text not in self.notes:
+            self.notes.append(text)
+
+    def note_class(self, item: Dict[str, Any], plain: str) -> None:
+        name = item["type"].replace(":", ".", 1) if isinstance(item["type"], str) else "?"
+        self.note(f"{name[:NAME_MAX]!a} came back as {plain}, as the return hint does not name it")
+
     def array(self, item: Dict[str, Any]) -> Any:
-        return _arrays.decode(item, self.parts, self.part_of(item))
+        return _arrays.decode(item, self.parts, self.part_of(item), self.note)
 
     def enum(self, item: Dict[str, Any]) -> Any:
         cls = self.hinted.find(item["type"])
-        value = item["value"]
-        if cls is None or not issubclass(cls, enum.Enum):
+        value, name = item["value"], item["name"]
+        if cls is None:
+            self.note_class(item, "its value")
             return value
-        name = item["name"]
-        member = cls.__members__.get(name) if isinstance(name, str) else None
-        if member is None and issubclass(cls, enum.Flag) and type(value) is int:
-            return _flags(cls, value)
-        return value if member is None else member
+        member = None
+        if issubclass(cls, enum.Enum):
+            member = cls.__members__.get(name) if isinstance(name, str) else None
+            if member is None and issubclass(cls, enum.Flag) and type(value) is int:
+                return _flags(cls, value)
+        if member is None:
+            raise _cannot(cls)
+        return member
 
     def dataclass(self, item: Dict[str, Any]) -> Any:
         """Made without __init__ and __post_init__, which may do anything with values from a box."""
         cls, values = self.hinted.find(item["type"]), item["value"]
         if not isinstance(values, dict):
             raise ValueError("the fields of a dataclass must be an object")
-        if cls is None or not dataclasses.is_dataclass(cls) or hasattr(cls, "__del__"):
+        if cls is None:
+            self.note_class(item, "a dict")
             return values
         own_new = getattr(cls, "__new__") is not getattr(object, "__new__")
-        if own_new or {field.name for field in fields_of(cls)} != set(values):
-            return values
+        if own_new or not dataclasses.is_dataclass(cls) or hasattr(cls, "__del__"):
+            raise _cannot(cls)
+        if {field.name for field in fields_of(cls)} != set(values):
+            raise _cannot(cls)
         made: Any = object.__new__(cls)
         for name, value in values.items():
             object.__setattr__(made, name, value)
@@ -211,10 +256,45 @@ class _Decoder:
     def namedtuple(self, item: Dict[str, Any]) -> Any:
         cls: Any = self.hinted.find(item["type"])
         values = tuple(item["value"])
-        fields = getattr(cls, "_fields", None)
-        if fields is None or not issubclass(cls, tuple) or len(fields) != len(values):
+        if cls is None:
+            self.note_class(item, "a tuple")
             return values
-        return values if hasattr(cls, "__del__") else tuple.__new__(cls, values)
+        fields = getattr(cls, "_fields", None)
+        if fields is None or not issubclass(cls, tuple) or len(fields) != len(values) or hasattr(cls, "__del__"):
+            raise _cannot(cls)
+        return tuple.__new__(cls, values)
+
+    def derived(self, item: Dict[str, Any]) -> Any:
+        """Of a class that is more than a known one, and does not say what else it has."""
+        cls = self.hinted.find(item["type"])
+        if cls is not None and not is_model(cls):
+            raise _cannot(cls)
+        value = item["value"]
+        what = f"a {type(value).__name__}"
+        if cls is None:
+            self.note_class(item, what)
+        else:
+            self.note(f"{cls.__qualname__!a} came back as {what}: a model is made by its own code alone")
+        return value
+
+    def counter(self, item: Dict[str, Any]) -> Any:
+        return self.members.dict_of(item["value"], collections.Counter())
+
+    def ordereddict(self, item: Dict[str, Any]) -> Any:
+        return self.members.dict_of(item["value"], collections.OrderedDict())
+
+    def defaultdict(self, item: Dict[str, Any]) -> Any:
+        factory = _standard.factory_of(item)
+        if factory is None and item.get("factory") is not None:
+            self.note("a defaultdict came back without its default_factory, which is code")
+        return self.members.dict_of(item["value"], collections.defaultdict(factory))
+
+    def exception(self, item: Dict[str, Any]) -> Any:
+        cls = self.hinted.find(item["type"]) if "type" in item else None
+        made = _standard.read_exception(item, cls)
+        if "type" in item and cls is None:
+            self.note_class(item, f"a {type(made).__name__}")
+        return made
 
 
 class _Patient(json.JSONDecoder):
@@ -257,16 +337,19 @@ def loads(
     typed: bool = True,
     patient: bool = False,
     limit: int = 0,
+    notes: Optional[List[str]] = None,
 ) -> Any:
     """Raises ValueError for what encode() would not have written. `typed` False: tags are nothing
-    special. `limit`: the bytes that a result may have, which bound its values."""
+    special. `limit`: the bytes that a result may have, which bound its values. `notes` gets a text for each
+    kind of value that came back as something else."""
     small = len(text) <= SMALL
     try:
         if small and "$" not in text and "\\" not in text:
             return _PLAIN.decode(text)  # there is no tag in it
         if not small:
             _check_text(text, max(VALUES_MAX, limit * VALUES_PER_BYTE))
-        hook = _Decoder(parts, hinted or Hinted(), len(text)) if typed else None
+        noted = [] if notes is None else notes
+        hook = _Decoder(parts, hinted or Hinted(), len(text), noted) if typed else None
         decoder: Any = _Patient if patient else json.JSONDecoder
         return decoder(object_hook=hook, parse_constant=_no_constant).decode(text)
     except Exception as error:  # whatever a value, or a class of the caller's, has to say to it

@@ -15,7 +15,7 @@ import sys
 import uuid
 from typing import Any, Callable, Dict, List, Tuple
 
-from . import _arrays
+from . import _arrays, _standard
 
 TAG = "$callbox"
 INT_MAX = 2**63
@@ -66,7 +66,7 @@ def _tagged(tag: str, value: Any, **more: Any) -> Dict[str, Any]:
     return {TAG: tag, "value": value, **more}
 
 
-def _is_model(cls: type) -> bool:
+def is_model(cls: type) -> bool:
     return hasattr(cls, "model_json_schema") or (
         hasattr(cls, "__fields__") and hasattr(cls, "parse_obj")
     )
@@ -93,6 +93,9 @@ class Encoder:
     def refuse_type(self, place: Place, what: str, instead: str) -> NotAValue:
         said = "cannot go into the box; give" if self.inward else "cannot leave the box; return"
         return self.refuse(place, f"{what} {said} {instead}")
+
+    def tagged(self, tag: str, value: Any, **more: Any) -> Dict[str, Any]:
+        return _tagged(tag, value, **more)
 
     def raw(self, tag: str, data: Any, place: Place, **more: Any) -> Any:
         """Bytes as such, or as base64. `data` is a buffer."""
@@ -168,9 +171,9 @@ class Encoder:
                 for field in fields_of(cls)
             }
             return _tagged("dataclass", fields, type=class_key(cls))
-        if _is_model(cls):
+        if is_model(cls):
             dump = getattr(value, "model_dump", None) or value.dict
-            return self.encode(dump(), place)
+            return _tagged("derived", self.encode(dump(), place), type=class_key(cls))
         name = type_name(cls)
         article = "an" if name[0] in "aeiouAEIOU" else "a"
         instead = "numbers, strings, lists, dicts, dataclasses ... instead"
@@ -179,6 +182,14 @@ class Encoder:
     def member(self, value: enum.Enum, place: Place) -> Any:
         inner = self.encode(value.value, (place, Attribute("value")))
         return _tagged("enum", inner, type=class_key(type(value)), name=value.name)
+
+    def derived(self, value: Any, place: Place) -> Any:
+        """As what it is besides its own class."""
+        method = next(method for types, method in _ENCODERS if isinstance(value, types))
+        inner = method(self, value, place)
+        # These say themselves of which class they are.
+        same = isinstance(value, enum.Enum) or type(value) in PATHS or hasattr(type(value), "_fields")
+        return inner if same else _tagged("derived", inner, type=class_key(type(value)))
 
     def array(self, value: Any, place: Place) -> Any:
         return _arrays.encode(self, value, place)
@@ -193,8 +204,11 @@ class Encoder:
 
 _Method = Callable[[Encoder, Any, Place], Any]
 
-# In this order: a datetime is a date, a bool an int.
+PATHS = (pathlib.PosixPath, pathlib.PurePosixPath, pathlib.WindowsPath, pathlib.PureWindowsPath)
+
+# In this order: a datetime is a date, a bool an int, a Counter a dict.
 _ENCODERS: Tuple[Tuple[Any, _Method], ...] = (
+    *_standard.ENCODERS,
     ((bool, type(None)), lambda self, value, place: value),
     (enum.Enum, Encoder.member),
     (str, Encoder.text),
@@ -207,7 +221,12 @@ _ENCODERS: Tuple[Tuple[Any, _Method], ...] = (
     (frozenset, lambda self, value, place: _tagged("frozenset", self.many(value, place))),
     (bytes, lambda self, value, place: self.raw("bytes", value, place)),
     (bytearray, lambda self, value, place: self.raw("bytearray", value, place)),
-    (memoryview, lambda self, value, place: self.raw("bytes", value.tobytes(), place)),
+    (
+        memoryview,
+        lambda self, value, place: _tagged(
+            "derived", self.raw("bytes", value.tobytes(), place), type=class_key(memoryview)
+        ),
+    ),
     (
         datetime.datetime,
         lambda self, value, place: _tagged("datetime", value.isoformat(), **_zone(value)),
@@ -244,9 +263,13 @@ def _encoder_of(value: Any) -> _Method:
     if numpy and isinstance(value, (numpy.ndarray, numpy.generic)):
         if not isinstance(value, (str, bytes)):
             return Encoder.array
-    for types, method in _ENCODERS:
-        if isinstance(value, types):
-            return method
+    if isinstance(value, BaseException):
+        return _standard.exception
+    fractions = sys.modules.get("fractions")  # or there would be none
+    if fractions and isinstance(value, fractions.Fraction):
+        return _standard.fraction
+    if any(isinstance(value, types) for types, _ in _ENCODERS):
+        return Encoder.derived
     return Encoder.record
 
 

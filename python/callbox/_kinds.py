@@ -7,11 +7,14 @@ import collections
 import collections.abc
 import dataclasses
 import datetime
+import decimal
 import enum
 import inspect
+import pathlib
 import sys
 import types
 import typing
+import uuid
 from typing import Any, Callable, Dict, List, Literal, Optional, Tuple, Union
 
 if sys.version_info >= (3, 14):
@@ -36,6 +39,11 @@ DICTS = (
     collections.OrderedDict,
     collections.defaultdict,
 )
+STANDARD = ("builtins", "collections", "datetime", "decimal", "fractions", "pathlib", "pathlib._local", "typing", "uuid")
+DERIVED_FROM = (
+    str, int, float, complex, bytes, bytearray, list, dict, tuple, set, frozenset, collections.deque,
+    datetime.date, datetime.time, datetime.timedelta, decimal.Decimal, pathlib.PurePath, uuid.UUID,
+)  # fmt: skip
 LITERAL_STRING = getattr(typing, "LiteralString", str)
 
 
@@ -234,7 +242,8 @@ def fields_of(hint: Any) -> Tuple[Dict[str, Any], List[str], Dict[str, Any]]:
 
 
 def classes_of(hint: Any) -> List[type]:
-    """The dataclasses, Enums, named tuples and times that a hint speaks of, however deep."""
+    """The dataclasses, Enums, named tuples, exceptions, times and classes that are derived from others, of which
+    a hint speaks, however deep."""
     found: List[type] = []
     seen: List[Any] = []
     left = [hint]
@@ -252,7 +261,14 @@ def classes_of(hint: Any) -> List[type]:
             left += hints_of(hint).values()
         elif is_enum(type(hint)):  # a Literal of a member
             found.append(type(hint))
+        elif isinstance(hint, type) and (issubclass(hint, BaseException) or _is_derived(hint)):
+            found.append(hint)
     return found
+
+
+def _is_derived(cls: type) -> bool:
+    """From something that a result can have; or a model, which comes as a dict."""
+    return cls.__module__ not in STANDARD and (issubclass(cls, DERIVED_FROM) or is_model(cls))
 
 
 def result_classes(function: Callable[..., Any]) -> List[type]:

@@ -6,11 +6,13 @@ each walks by all others. Members of the first kind are counted, those of the se
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import decimal
+import fractions
 import itertools
 import time
-from typing import Any, Dict, Iterable, List, Tuple
+from typing import Any, Dict, Iterable, List, Optional, Tuple
 
 SAME_HASH_MAX = 64  # members of one set
 PER_CHARACTER = 8  # comparisons that a result may take, for each character of it
@@ -25,6 +27,8 @@ def _own_weight(value: Any) -> int:
         return 1 + value.bit_length() // (4 * DIGITS)
     if isinstance(value, decimal.Decimal):
         return 1 + len(value.as_tuple().digits) // DIGITS
+    if isinstance(value, fractions.Fraction):
+        return _own_weight(value.numerator) + _own_weight(value.denominator)
     return 1
 
 
@@ -37,6 +41,8 @@ def _weigh(value: Any) -> int:
         weight += _own_weight(item)
         if isinstance(item, (tuple, frozenset)):
             rest += item
+        elif isinstance(item, slice):
+            rest += (item.start, item.stop, item.step)
         elif dataclasses.is_dataclass(item):
             rest += vars(item).values() if hasattr(item, "__dict__") else ()
     return weight
@@ -62,12 +68,15 @@ class Members:
             made.update(piece)
         return made
 
-    def dict_of(self, given: Iterable[Tuple[Any, Any]]) -> Dict[Any, Any]:
+    def dict_of(self, given: Iterable[Tuple[Any, Any]], made: Optional[Dict[Any, Any]] = None) -> Dict[Any, Any]:
+        """`made`: an empty dict of another kind."""
         pairs = [(key, value) for key, value in given]
         self._check([key for key, _ in pairs])
-        made: Dict[Any, Any] = {}
+        made = {} if made is None else made
+        # A Counter would count the pairs; an OrderedDict has to see them itself.
+        update = type(made).update if isinstance(made, collections.OrderedDict) else dict.update
         for piece in self._unhurried(pairs):
-            made.update(piece)
+            update(made, piece)
         return made
 
     def _unhurried(self, members: List[Any]) -> Any:

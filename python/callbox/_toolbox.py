@@ -89,7 +89,8 @@ UNREADABLE = "its result is none that callbox knows"
 class Result:
     """What came of the call of a tool. `ok`: it did what it promises, and `output` is its result.
     Else `error` says why not; or it was `denied` something, and `reason` says what. `traceback` is
-    that of a Python function, from its own code on."""
+    that of a Python function, from its own code on. `notes` say what of `output` is not of the class that
+    the function returned."""
 
     def __init__(
         self, name: str, call_id: str, report: Report, typed: Optional[Typed] = None, *, patient: bool = False
@@ -101,6 +102,7 @@ class Result:
         self.output: Any = None
         self.text: str = text or ""
         self.traceback = ""
+        self.notes: List[str] = []
         self.unreadable = False  # its result, which it says itself is one
         self.mistakes: List[Mistake] = []
         if not self.ok and report._told:
@@ -129,6 +131,7 @@ class Result:
                     typed=typed is not None,
                     patient=patient and len(text) > LARGE,
                     limit=typed.limit if typed else 0,
+                    notes=self.notes,
                 )
         except (ValueError, RecursionError) as error:
             self.ok, self.unreadable = False, True

@@ -127,6 +127,11 @@ def every_value():
         tagged("path", "a", pure="windows"), tagged("complex", [1, 2]), tagged("complex", ["x", 2]),
         tagged("enum", 1, type="os:system", name="x"), tagged("dataclass", {"a": 1}, type="subprocess:Popen"),
         tagged("namedtuple", [1], type="asyncio:x"), tagged("unknown", 1), {"$callbox": ["x"]},
+        tagged("deque", [1], maxlen=3), tagged("fraction", [1, 3]), tagged("range", [0, 9, 2]), tagged("slice", [0, 9, 2]),
+        tagged("counter", [[1, 2]]), tagged("ordereddict", [[1, 2]]), tagged("derived", 1, type="asyncio:x"),
+        *(tagged("defaultdict", [[1, 2]], factory=name) for name in ("list", "OrderedDict", "os.system", "__import__")),
+        *(tagged("exception", [1], base=base, more={"name": "asyncio", "__class__": 1}) for base in ("KeyError", "x")),
+        tagged("exception", [1], base="ImportError", type="subprocess:TimeoutExpired", more={"name": "x"}),
         *({"$callbox": "numpy", "dtype": dtype, "shape": shape, "value": value, "scalar": True}
           for dtype in ("<i4", "<f8", "|b1", "<U1", "|S4", "<M8[ns]", "<m8[10us]", "<c16", "|V4", "|O8", "<U0", "<i9")
           for shape, value in (([], bytes_), ([1], "AAAAAA=="), ([0], ""), ([2**40, 0], ""), ([2], "AAAAAAAAAAA="))),

@@ -8,7 +8,6 @@ into the box only."""
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import inspect
 import json
@@ -65,6 +64,8 @@ async def _wait(result: Any) -> Any:
 def _run(function: Callable[..., Any], args: Dict[str, Any], as_json: bool) -> Any:
     result = function(**args)
     if inspect.isawaitable(result):
+        import asyncio  # most tools do without, and it is as large as all the rest
+
         result = asyncio.run(_wait(result))
     return _plain(result) if as_json else result
 

@@ -51,6 +51,7 @@ FROM_FD = 1  # CBX_FROM_FD
 FRAMES = (_channel.RESULT, _channel.TEXT, _channel.ERROR, _channel.DONE)
 FRAMES_MAX = 1_000_000
 SAID_ROOM = 1 << 20  # bytes that come besides a result: what was raised, and where
+WARNED_MAX = 1000  # warnings; a box chooses some of their words
 STDERR_MAX = 1000  # characters of it, in an error
 SAID_MAX = 2000  # characters of what a tool has printed, in a log
 ENDED = "the function ended its process instead of returning"  # as libcallbox says it
@@ -68,6 +69,7 @@ class Outcome:
     text: str = ""
     traceback: str = ""
     report: Optional[Report] = None
+    notes: List[str] = dataclasses.field(default_factory=list)  # of a value that is not quite what was returned
 
     @property
     def status(self) -> int:
@@ -142,7 +144,7 @@ def _not_set_up(report: Report) -> Outcome:
 def outcome_of(result: Result) -> Outcome:
     report = result.report
     if result.ok:
-        return Outcome("returned", value=result.output, report=report)
+        return Outcome("returned", value=result.output, report=report, notes=result.notes)
     if report.reason == "setup":
         return _not_set_up(report)
     if report.reason == "timeout":
@@ -201,12 +203,13 @@ def _outcome_of_large(report: Report, frames: Dict[int, bytes], classes: Classes
         traceback = frames.get(_channel.TEXT, b"").decode("utf-8", "replace")
         return _said_by_box(frames[_channel.ERROR].decode("utf-8", "replace"), traceback, report)
     if _channel.DONE in frames and _channel.RESULT in frames and report.ok:
+        notes: List[str] = []
         try:
             text = frames[_channel.RESULT].decode()
-            value = _values.loads(text, None, _values.Hinted(classes), limit=len(text))
+            value = _values.loads(text, None, _values.Hinted(classes), limit=len(text), notes=notes)
         except ValueError as wrong:
             return Outcome("unreadable", text=f"{UNREADABLE}: {wrong}", report=report)
-        return Outcome("returned", value=value, report=report)
+        return Outcome("returned", value=value, report=report, notes=notes)
     if report.json.get("result", {}).get("truncated"):
         return Outcome("ended", text="its result is too large (limits.result)", report=report)
     said = "" if report.ok else f": {report.text}"
@@ -242,7 +245,7 @@ class Calls:
         self._place = None if _channel.boxed else _workspace(policy)
         self._network = "" if _channel.boxed else str(policy.to_dict()["network"])
         self._limit = 0 if _channel.boxed else Typed.of(policy.to_dict()).limit
-        self._hinted_at: Set[Tuple[str, str]] = set()
+        self._warned: Set[Tuple[str, str]] = set()
         self._renew()
 
     def _renew(self) -> None:
@@ -327,6 +330,8 @@ class Calls:
         for stream, said in (("stdout", report.stdout), ("stderr", report.stderr)):
             if said and log.isEnabledFor(logging.DEBUG):
                 log.debug("tool %s wrote to %s: %r", name, stream, said[:SAID_MAX])
+        for note in outcome.notes:
+            self._warn(name, note, f"{name!r} returned something else: {note}")
         if outcome.state == "raised":
             self._hint(name, function, outcome.text)
         if self.on_report:
@@ -337,9 +342,14 @@ class Calls:
         file = place_of(function).file
         alone = file is not None and shows_too_much(os.path.dirname(os.path.realpath(file)))
         hint = hint_for(text, self._network, alone)
-        if hint and (name, hint[0]) not in self._hinted_at:
-            self._hinted_at.add((name, hint[0]))
-            log.warning("tool %s failed in its box: %s (docs/migrating.md)", name, hint[1])
+        if hint:
+            self._warn(name, hint[0], f"{name} failed in its box: {hint[1]}")
+
+    def _warn(self, name: str, kind: str, text: str) -> None:
+        """Once for each tool and kind."""
+        if (name, kind) not in self._warned and len(self._warned) < WARNED_MAX:
+            self._warned.add((name, kind))
+            log.warning("tool %s (docs/migrating.md)", text)
 
     def call(
         self, name: str, function: Callable[..., Any], arguments: Mapping[str, Any], call_id: str = ""

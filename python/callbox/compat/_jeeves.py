@@ -115,7 +115,10 @@ class _Boxed(NoSandbox):
     def _result(self, tool: str, call_id: str, told: Outcome) -> Any:
         make = self.types.ToolResult
         if told.state == "returned":
-            return make.success(call_id, told.value)
+            result = make.success(call_id, told.value)
+            if told.notes:
+                result.reason = "; ".join(told.notes)
+            return result
         if told.state == "denied":
             return make.denied_(call_id, f"{self.name}: {told.text}")
         if told.state == "timeout":
