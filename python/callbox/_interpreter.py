@@ -19,8 +19,7 @@ import sys
 from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence
 from typing import Tuple
 
-from . import _inputs
-from ._by_value import cloudpickle
+from . import _by_value, _inputs, _remade
 from ._error import CallboxError
 from ._inputs import is_in
 from ._installed import SYSTEM, spelled, trees_of
@@ -299,15 +298,8 @@ def start_of(
         file = _file_of(sys.modules[function.__module__])
         line = json.dumps({"name": f"{function.__module__}:{function.__qualname__}"})
         return serve(function.__module__, line, file, modules=modules)
-    if cloudpickle is None:
-        raise CallboxError(
-            f"it {why}, so that a box cannot import it",
-            name,
-            "define it at the top of a module that can be imported, or install cloudpickle "
-            "(Debian: python3-cloudpickle)",
-        )
     try:
-        value = cloudpickle.dumps(function)
+        value = _by_value.dumps(function)
     except Exception as error:
         raise CallboxError(
             f"it {why}, and cannot be sent by value either: {error}",
@@ -322,4 +314,4 @@ def start_of(
             "give it its data as an argument or by a file, or define it at the top of a module",
         )
     line = json.dumps({"value": base64.b64encode(value).decode()})
-    return serve("cloudpickle", line, modules=modules)
+    return serve(_remade.__name__, line, modules=modules)

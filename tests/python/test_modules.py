@@ -29,7 +29,6 @@ def test_modules_are_loaded_before_code_is_run():
 
 
 def test_a_function_of_the_main_program_finds_them_loaded(tmp_path):
-    pytest.importorskip("cloudpickle")
     told = script(
         tmp_path,
         """

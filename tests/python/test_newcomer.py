@@ -64,7 +64,6 @@ def test_secrets_beside_a_program_are_not_for_its_tools(tmp_path):
 
 
 def test_a_module_that_cannot_be_imported_by_its_name_is_sent_by_value(tmp_path):
-    pytest.importorskip("cloudpickle")
     (tmp_path / "plugin.py").write_text("def double(n: int) -> int:\n    return 2 * n\n")
     spec = importlib.util.spec_from_file_location("plugin_of_mine", tmp_path / "plugin.py")
     module = importlib.util.module_from_spec(spec)
@@ -144,7 +143,6 @@ def test_where_a_tool_starts_and_paths_of_a_policy(tmp_path, monkeypatch):
 
 
 def test_a_lambda_with_a_name():
-    pytest.importorskip("cloudpickle")
     assert Toolbox([Tool(lambda x: x + 1, name="next")], policy=Policy()).call_sync("next", {"x": 1}).output == 2
 
 

@@ -234,14 +234,6 @@ def test_j5_c9_closures_lambdas_and_main(tmp_path):
     assert done.stdout == "Pair(a=1)\n"
 
 
-def test_without_cloudpickle_the_refusal_names_the_fix(monkeypatch):
-    monkeypatch.setattr("callbox._interpreter.cloudpickle", None)
-    with pytest.raises(CallboxError) as caught:
-        Toolbox([Tool(lambda: 1, name="f")])
-    assert caught.value.where == "f" and "is a lambda" in caught.value.text
-    assert "cloudpickle" in caught.value.hint and "module" in caught.value.hint
-
-
 def test_a_closure_over_too_much_is_refused():
     data = os.urandom(1 << 20)
     with pytest.raises(CallboxError) as caught:

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A function and its arguments, made ready to be sent into a box.
 
-A function that a box can import is sent by its name; others by value, with cloudpickle where it is
-installed. Arguments that are plain JSON are sent as that. Others are pickled, into a file in memory
+A function that a box can import is sent by its name; others by value. Arguments that are plain JSON are sent as that. Others are pickled, into a file in memory
 and off the event loop: each piece that is written lets other threads run, so that an agent is not
 held up by one large argument."""
 
@@ -16,7 +15,7 @@ import pickle
 import sys
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
-from .._by_value import cloudpickle
+from .. import _by_value, _remade
 from .._interpreter import why_not_by_name
 
 PLAIN_NODES = 2000  # looked at on the event loop
@@ -69,11 +68,6 @@ def _kept_name(function: Any) -> Optional[str]:
     return None
 
 
-def _by_value() -> Any:
-    """What can make a pickle of a function."""
-    return cloudpickle or pickle
-
-
 def place_of(function: Callable[..., Any]) -> Place:
     name = getattr(function, "__module__", "")
     if not why_not_by_name(function):
@@ -85,7 +79,7 @@ def place_of(function: Callable[..., Any]) -> Place:
     owner = getattr(function, "__self__", function)
     home = (owner if isinstance(owner, type) else type(owner)).__module__
     file = _file_of(sys.modules.get(home)) if home != "__main__" else None
-    return Place(home, file, None) if file else Place(_by_value().__name__, None, None)
+    return Place(home, file, None) if file else Place(_remade.__name__, None, None)
 
 
 # ---- Arguments ----
@@ -128,24 +122,20 @@ def _pickled(thing: Any, by_value: bool) -> io.FileIO:
     """In a file in memory. Whatever a pickler raises, it is a thing that cannot be sent."""
     file = io.FileIO(os.memfd_create("callbox-arguments", os.MFD_CLOEXEC), "w+")
     # Plain arguments need no more than pickle, which is faster; classes of the main program do.
-    makers = {maker.__name__: maker for maker in (() if by_value else (pickle,))}
-    makers.setdefault(_by_value().__name__, _by_value())
-    for maker in makers.values():
+    for maker in (_by_value.Pickler,) if by_value else (pickle.Pickler, _by_value.Pickler):
         file.seek(0)
         file.truncate()
         try:
-            maker.Pickler(file, protocol=pickle.HIGHEST_PROTOCOL).dump(thing)
+            maker(file, protocol=pickle.HIGHEST_PROTOCOL).dump(thing)
         except Exception as error:
             why = f"{error}" or type(error).__name__
             continue
-        if maker is pickle and _speaks_of_main(file):
+        if maker is pickle.Pickler and _speaks_of_main(file):
             why = "it is of the main program, which a box does not run again"
             continue
         file.seek(0)
         return file
     file.close()
-    if _by_value() is pickle:
-        why += "; cloudpickle, which sends such things by value, is not installed"
     raise NotSendable(why)
 
 
