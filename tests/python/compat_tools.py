@@ -259,3 +259,12 @@ def uses_base64():
     import base64
 
     return base64.b64encode(b"hi").decode()
+
+
+async def later(x):
+    await asyncio.sleep(0)
+    return x * 2
+
+
+def variable(name):
+    return os.environ.get(name)

@@ -34,6 +34,7 @@ from .._toolbox import UNREADABLE, Result, Toolbox, Typed
 from . import _box
 from ._hints import hint_for
 from ._pack import NotSendable, Packed, Place, is_plain, pack, place_of
+from ._trio import on_asyncio
 
 if TYPE_CHECKING:
     from .._callbox import Call, Event
@@ -387,17 +388,21 @@ class Calls:
     async def acall(
         self, name: str, function: Callable[..., Any], arguments: Mapping[str, Any], call_id: str = ""
     ) -> Outcome:
-        """On the running event loop. Cancelling it ends the call. What may take long is done in a
+        """On the running event loop, trio's too. Cancelling it ends the call. What may take long is done in a
         thread: the first call for a module, and making a pickle."""
-        call_id = _good_id(call_id)
+        outcome = await on_asyncio(self._acall_slotted(function, arguments, _good_id(call_id)))
+        return self._tell(name, function, _good_id(call_id), outcome)
+
+    async def _acall_slotted(
+        self, function: Callable[..., Any], arguments: Mapping[str, Any], call_id: str
+    ) -> Outcome:
         async with self._slot():
             try:
-                outcome = await self._acall(function, arguments, call_id)
+                return await self._acall(function, arguments, call_id)
             except NotSendable as error:
-                outcome = Outcome("unsendable", text=str(error))
+                return Outcome("unsendable", text=str(error))
             except CallboxError as error:
-                outcome = Outcome("unmade", text=f"its box could not be made: {error}")
-        return self._tell(name, function, call_id, outcome)
+                return Outcome("unmade", text=f"its box could not be made: {error}")
 
     async def _acall(
         self, function: Callable[..., Any], arguments: Mapping[str, Any], call_id: str

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: MIT
-"""The subprocess backend and the registry of Calute and Xerxes. calute.py and xerxes.py say with which
-types, and how results come back."""
+"""The subprocess backend and the registry of Calute and Xerxes; _docker.py has the other backend. calute.py and
+xerxes.py say with which types, and how results come back."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from .._error import CallboxError
 from .._native import default_warden
 from .._policy import Policy
 from ._calls import ENDED, WALL_MAX, Calls, OnReport, Outcome, log, policy_with, wall
+from ._trio import running
 
 Key = Tuple[Any, ...]
 
@@ -195,7 +196,7 @@ def _is_on_a_loop() -> bool:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return False
+        return running() is not None
     return True
 
 
@@ -214,8 +215,9 @@ def _memory(config: Any) -> Optional[int]:
 class Registry:
     """Backends by name; those of the real package too, where there is one."""
 
-    def __init__(self, own: Any, real: Any) -> None:
-        self._own: Dict[str, Any] = {"subprocess": own}
+    def __init__(self, own: Mapping[str, Any], real: Any) -> None:
+        self._own: Dict[str, Any] = dict(own)
+        self._ours = tuple(own.items())
         self._real = real
 
     def register_backend(self, name: str, cls: Any) -> None:
@@ -237,8 +239,10 @@ class Registry:
         return sorted({*self._own, *(self._real.list_backends() if self._real is not None else ())})
 
     def install(self) -> bool:
-        """Make the real package use the box for "subprocess". Whether there is a real package."""
+        """Make the real package use the box for "subprocess", and its containers by what is here. Whether there
+        is a real package."""
         if self._real is None:
             return False
-        self._real.register_backend("subprocess", self._own["subprocess"])
+        for name, cls in self._ours:
+            self._real.register_backend(name, cls)
         return True

@@ -19,6 +19,7 @@ from .._policy import Policy
 from .._run import arun
 from . import _scratch
 from ._calls import Outcome, policy_with, wall
+from ._trio import on_asyncio
 
 ENVIRONMENT = (
     "PATH HOME LANG LC_ALL LC_CTYPE TERM TMPDIR USER LOGNAME SHELL TZ SYSTEMROOT SYSTEMDRIVE COMSPEC "
@@ -138,9 +139,12 @@ class SubprocessExecutor:
         if files and self._cwd is not None:
             protect = (self._policy or Policy()).to_dict()["files"]["protect"]
             _scratch.check_protected(files, protect)
+        return await on_asyncio(self._run_in_room(code, language, timeout_s, files or {}, env or {}))
+
+    async def _run_in_room(self, code: str, *particulars: Any) -> Any:
         room = await asyncio.to_thread(tempfile.mkdtemp, prefix="callbox-code-")
         try:
-            return await self._run(room, code, language, timeout_s, files or {}, env or {})
+            return await self._run(room, code, *particulars)
         finally:
             await asyncio.to_thread(_scratch.remove, room)
 

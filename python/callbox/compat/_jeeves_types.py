@@ -16,8 +16,8 @@ import uuid
 from typing import Any, AsyncIterator, Callable, Dict, Iterable, List, Mapping, Optional, Tuple, Union
 
 from .. import _convert, _kinds, _schema
-
 from .._error import CallboxError
+from ._trio import running
 
 SIMPLE = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
@@ -125,7 +125,11 @@ class Tool:
             return await self.fn(**args)
         context = contextvars.copy_context()
         work = functools.partial(context.run, functools.partial(self.fn, **args))
-        result = await asyncio.get_running_loop().run_in_executor(None, work)
+        trio = running()
+        if trio is not None:
+            result = await trio.to_thread.run_sync(work)
+        else:
+            result = await asyncio.get_running_loop().run_in_executor(None, work)
         return await result if inspect.isawaitable(result) else result
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _calute, _calute_types
+from . import _calute, _calute_types, _docker
 from ._real import find, module
 
 ExecutionContext: Any = find("calute.security.sandbox", "ExecutionContext", _calute_types)
@@ -29,13 +29,21 @@ class SubprocessSandboxBackend(_calute.SubprocessSandboxBackend):
     as_json = False
 
 
-_registry = _calute.Registry(SubprocessSandboxBackend, module("calute.security.sandbox_backends"))
+class DockerSandboxBackend(_docker.DockerSandboxBackend):
+    as_json = False
+
+
+_registry = _calute.Registry(
+    {"docker": DockerSandboxBackend, "subprocess": SubprocessSandboxBackend},
+    module("calute.security.sandbox_backends"),
+)
 get_backend = _registry.get_backend
 install = _registry.install
 list_backends = _registry.list_backends
 register_backend = _registry.register_backend
 
 __all__ = [
+    "DockerSandboxBackend",
     "ExecutionContext",
     "ExecutionDecision",
     "SandboxBackend",
