@@ -9,12 +9,13 @@ from __future__ import annotations
 import dataclasses
 import os
 import sys
+import time
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from .._error import CallboxError
-from .._inputs import is_in, refuse_links, writable
-from .._installed import trees_on
-from .._interpreter import add_to_policy
+from .._inputs import is_in, refuse_links, writable, written
+from .._installed import trees_of, trees_on
+from .._interpreter import add_to_policy, program
 from .._places import NEVER, shows_too_much
 from .._policy import Policy
 from .._report import Report
@@ -30,6 +31,7 @@ _SAFE_ENV_VARS = ("PATH", "HOME", "USER", "LANG", "TERM", "SHELL", "LC_ALL", "LC
 # A box has these of its own: what they name on the host is not in it.
 _OF_THE_BOX = ("HOME", "USER", "SHELL", "TMPDIR")
 _WALL = 30.0
+LOOK_EVERY = 1.0  # seconds
 
 _slots: Dict[str, Any] = {"slots": True} if sys.version_info >= (3, 10) else {}
 
@@ -92,8 +94,7 @@ def _policy(base: Optional[Policy], place: Optional[str], timeout: float, path: 
     the command, whose interpreters it can start."""
     seconds = max(wall(timeout), _WALL)
     here = None if place else _here()
-    trees = trees_on(path, [place] if place else [])
-    key = (base, place, here, seconds, *trees)
+    key = (base, place, here, seconds, *_trees(path, [place] if place else []))
     if key not in _policies:
 
         def change(document: Dict[str, Any]) -> None:
@@ -107,8 +108,23 @@ def _policy(base: Optional[Policy], place: Optional[str], timeout: float, path: 
         if len(_policies) > 100:
             _policies.clear()
         made = policy_with(base, change)
-        _policies[key] = add_to_policy(made, trees_on(path, writable(made.to_dict()["files"])))
+        _policies[key] = add_to_policy(made, _trees(path, writable(made.to_dict()["files"])))
     return _policies[key]
+
+
+_found: Dict[Tuple[Any, ...], Tuple[float, List[str]]] = {}
+
+
+def _trees(path: str, writes: List[str]) -> List[str]:
+    """Of interpreters: this one, as commands are made with sys.executable, and those of the PATH. What only an
+    installer changes is looked for once in a while; what boxes may write is asked for by each call."""
+    key = (path, sys.executable, *writes, None, *written())
+    now = time.monotonic()
+    if key not in _found or now - _found[key][0] > LOOK_EVERY:
+        if len(_found) > 100:
+            _found.clear()
+        _found[key] = (now, [*trees_of(program()), *trees_on(path, writes)])
+    return _found[key][1]
 
 
 def _is_of_the_box(place: str) -> bool:
@@ -164,8 +180,8 @@ def run_sandboxed(
     policy: Optional[Policy] = None,
 ) -> SandboxResult:
     """Run a text by /bin/sh in a box, and wait for its end; Ctrl-C ends it. It may change files in
-    `working_dir`; without one it starts in the current directory, which it may read. The interpreters of
-    its PATH are shown: virtual environments and those of pyenv. `policy` says what else it may see and
+    `working_dir`; without one it starts in the current directory, which it may read. The interpreter of this
+    program is shown, and those of its PATH: virtual environments and those of pyenv. `policy` says what else it may see and
     reach."""
 
     environment = _environment(env_passthrough, env_extra)
