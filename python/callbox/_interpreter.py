@@ -216,11 +216,15 @@ def serve(
     file: Optional[str] = None,
     path: Optional[List[str]] = None,
     modules: Optional[Mapping[str, str]] = None,
+    start: Optional[str] = None,
 ) -> Start:
     """An interpreter that has loaded a module, which is in a file of the host, and `modules` before it,
-    as find_modules() has found them."""
+    as find_modules() has found them. `start`: the directory in which calls begin;
+    "": one of the box's own."""
     path = search_path() if path is None else path
     config: Dict[str, Any] = {"module": module, "path": path}
+    if start is not None:
+        config["start"] = start
     files = dict(modules or {})
     if files:
         config["also"] = list(files)
@@ -290,14 +294,14 @@ def why_not_by_name(function: Callable[..., Any]) -> str:
 
 
 def start_of(
-    function: Callable[..., Any], name: str, modules: Optional[Mapping[str, str]] = None
+    function: Callable[..., Any], name: str, modules: Optional[Mapping[str, str]] = None, start: Optional[str] = None
 ) -> Start:
-    """By its name where it has one; else by value, into the box."""
+    """By its name where it has one; else by value, into the box. `start`: the directory in which it begins."""
     why = why_not_by_name(function)
     if not why:
         file = _file_of(sys.modules[function.__module__])
         line = json.dumps({"name": f"{function.__module__}:{function.__qualname__}"})
-        return serve(function.__module__, line, file, modules=modules)
+        return serve(function.__module__, line, file, modules=modules, start=start)
     try:
         value = _by_value.dumps(function)
     except Exception as error:
@@ -314,4 +318,4 @@ def start_of(
             "give it its data as an argument or by a file, or define it at the top of a module",
         )
     line = json.dumps({"value": base64.b64encode(value).decode()})
-    return serve(_remade.__name__, line, modules=modules)
+    return serve(_remade.__name__, line, modules=modules, start=start)

@@ -162,6 +162,12 @@ class Policy:
             files = plain
         self._trees = _inputs.writable(files)
 
+    def _workspace(self) -> Optional[str]:
+        """Where it is in the box."""
+        rule = self.to_dict()["files"].get("workspace")
+        place: Optional[str] = rule.get("box") or rule["host"] if isinstance(rule, dict) else rule
+        return place
+
     def _with(self, document: Mapping[str, Any]) -> Policy:
         """Another one, by its whole JSON form; but its paths mean what they mean here."""
         made, known = self._native, self.to_dict()

@@ -49,7 +49,12 @@ def load_own() -> None:
     spec.loader.exec_module(sys.modules["callbox"])
 
 
+start: Optional[str] = None  # where a call begins; "": in the box's own place; None: where its box does
+
+
 def set_path(config: Dict[str, Any]) -> None:
+    global start
+    start = config.get("start")
     if "hosted" in config:
         load_own()
         return
@@ -420,6 +425,16 @@ def answer(trouble: Optional[BaseException], channel: Any, ending: Optional[Endi
     return code
 
 
+def enter() -> None:
+    """Go to where the call begins. What cannot be entered is not: the box has begun somewhere."""
+    own = (os.environ.get("TMPDIR", ""), os.environ.get("HOME", ""), "/tmp")
+    for place in () if start is None else (start,) if start else filter(None, own):
+        try:
+            return os.chdir(place)
+        except OSError:
+            pass
+
+
 def main() -> int:
     trouble, files, ending = load()
     channel = _channel.current = _channel.Channel(int(os.environ.pop("CALLBOX_RESULT_FD", "3")))
@@ -431,6 +446,7 @@ def main() -> int:
         wait_for_request()
         if changed(files):
             start_anew(channel.fd, arguments)
+    enter()
     return answer(trouble, channel, ending)
 
 

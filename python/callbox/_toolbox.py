@@ -209,8 +209,9 @@ class Toolbox:
             self._around.pop(thing["name"], None)
             return
         item = Tool.of(thing)
-        start = start_of(item.function, item.name, self._modules)
-        around = Surroundings(checked_policy(item.policy) or self.policy, start.show)
+        policy = checked_policy(item.policy) or self.policy
+        start = start_of(item.function, item.name, self._modules, policy._workspace() or "")
+        around = Surroundings(policy, start.show)
         manifest: Dict[str, Any] = {**item.describe(), "run": start.run()}
         if item.calls:
             manifest["calls"] = item.calls

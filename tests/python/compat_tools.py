@@ -8,6 +8,7 @@ import os
 import pathlib
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -268,3 +269,24 @@ async def later(x):
 
 def variable(name):
     return os.environ.get(name)
+
+
+def exits(code):
+    sys.exit(code)
+
+
+def forges(how):
+    """Writes to the result channel itself, and ends."""
+    from callbox import _channel
+
+    def frame(kind, data):
+        return struct.pack("=II", len(data), kind) + data
+
+    said = {
+        "garbage": b"x" * 100,
+        "no json": frame(_channel.RESULT, b"{nope") + frame(_channel.DONE, struct.pack("=i", 0)),
+        "no tag": frame(_channel.RESULT, b'{"$callbox": "x"}') + frame(_channel.DONE, struct.pack("=i", 0)),
+        "half": struct.pack("=II", 1000, _channel.RESULT) + b"1",
+    }
+    os.write(_channel.current.fd, said[how])
+    os._exit(0)

@@ -3,8 +3,10 @@
 (C1 ...) shown gone by a test of that name."""
 
 import asyncio
+import collections
 import dataclasses
 import datetime
+import fractions
 import importlib
 import logging
 import os
@@ -178,6 +180,55 @@ def test_contract_results_of_xerxes_are_json():
         "Subprocess sandbox execution of tool 'ends' failed (exit 3): "
     )
     assert failure(made, tools.a_lock).startswith("Failed to deserialise subprocess sandbox result for tool 'a_lock'")
+
+
+def test_contract_values_of_the_standard_library(box):
+    for value in (collections.deque([1], 3), collections.Counter("aab"), collections.OrderedDict(b=1, a=2), range(3, 9, 2),
+                  fractions.Fraction(1, 3), slice(1, None), 2 + 1j, frozenset([1]), collections.defaultdict(list, a=[1])):  # fmt: skip
+        found = box.execute("identity", tools.identity, {"x": value})
+        assert found == value and type(found) is type(value)
+    found = box.execute("identity", tools.identity, {"x": FileNotFoundError(2, "no", "/x")})
+    assert type(found) is FileNotFoundError and found.filename == "/x"
+
+
+def test_contract_times_names_and_logs(box, caplog):
+    assert backend(sandbox_timeout=None).execute("identity", tools.identity, {"x": 1}) == 1
+    for given in (0, -1.5):
+        with pytest.raises(RuntimeError) as caught:
+            backend(sandbox_timeout=given).execute("it's", tools.identity, {"x": 1})
+        assert str(caught.value) == f"Subprocess sandbox execution of tool \"it's\" timed out after {given}s"
+    with caplog.at_level(logging.DEBUG, "callbox.compat"):
+        box.execute("x\n", tools.identity, {"x": 1})
+    assert "Subprocess sandbox executing tool 'x\\n'" in [record.getMessage() for record in caplog.records]
+    with pytest.raises(ValueError, match=r"Unknown sandbox backend 'x'. Available backends: docker, subprocess"):
+        calute.get_backend("x", SandboxConfig())
+
+
+def test_contract_exit_with_a_text(box):
+    text = failure(box, tools.exits, code="no more\nof this")
+    assert text == "Subprocess sandbox execution of tool 'exits' failed (exit 1): no more\nof this"
+    assert failure(box, tools.exits, code=3).endswith("failed (exit 3): it ended instead of returning")
+
+
+@pytest.mark.parametrize("how", ["garbage", "no json", "no tag", "half"])
+def test_contract_text_for_a_forged_reply(box, how):
+    assert failure(box, tools.forges, how=how).startswith(
+        "Failed to deserialise subprocess sandbox result for tool 'forges': "
+    )
+
+
+def test_hints_for_a_neighbour_in_a_home_and_for_descriptors(tmp_path, monkeypatch, caplog):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "home_tool.py").write_text("def f():\n    import home_neighbour\n")
+    (tmp_path / "home_neighbour.py").touch()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    home_tool = importlib.import_module("home_tool")
+    made = backend()
+    assert "No module named 'home_neighbour'" in failure(made, home_tool.f)
+    assert "'home_neighbour' is not found" in caplog.text and "Policy(read=[...])" in caplog.text
+    caplog.clear()
+    failure(made, tools.reads, path="/proc/self/fd/77")
+    assert "is the box's own" in caplog.text and "Policy" not in caplog.text
 
 
 def test_what_a_configuration_opens(tmp_path):

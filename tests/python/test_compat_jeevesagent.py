@@ -27,6 +27,7 @@ import callbox.compat.loomflow
 from callbox import Policy
 from callbox.compat import _jeeves_types
 from callbox.compat.jeevesagent import (
+    CodeExecutor,
     ConfigError,
     ExecResult,
     FilesystemSandbox,
@@ -381,6 +382,56 @@ def test_J5_closures_and_lambdas_are_results_never_raised(sandbox):
     assert refused.error.endswith("). Use a module-level function and primitive args.")
     assert call(box, "measure", {"data": [lambda: 1]}).output == 1
     assert call(box, "identity", {"x": {1: (2,)}}).output == {1: (2,)}
+
+
+@pytest.mark.parametrize("language", ["bash", "sh", "shell"])
+def test_executor_runs_shells(tmp_path, monkeypatch, language):
+    monkeypatch.setenv("HOME", "/host/home")
+
+    def run(code, **more):
+        return asyncio.run(SubprocessExecutor(cwd=tmp_path).run(code, language=language, **more))
+
+    done = run("cat given; echo made >out/made; echo $X; pwd; exit 3", files={"given": b"in\n"}, env={"X": "set"})
+    assert (done.stdout, done.returncode) == (f"in\nset\n{tmp_path}\n", 3) and done.artifacts == {"made": b"made\n"}
+    late = run("echo so far; sleep 600", timeout_s=0.5)
+    assert late.timed_out and late.stderr == "ERROR: process killed after 0.5s timeout"
+    # All of the agent's environment, as bash_tool gives it: what the box has itself stays its own.
+    assert run("echo $HOME", env=dict(os.environ)).stdout == "/tmp\n" and run("echo $HOME", env={"HOME": "/x"}).stdout == "/x\n"
+
+
+def test_executor_names_a_language_that_it_does_not_run():
+    with pytest.raises(ValueError, match="language 'ruby'"):
+        asyncio.run(SubprocessExecutor().run("puts 1", language="ruby"))
+    assert isinstance(SubprocessExecutor(), CodeExecutor) and not isinstance(object(), CodeExecutor)
+
+
+def test_executor_with_an_interpreter_by_a_path_with_dots(tmp_path):
+    (tmp_path / "other").mkdir()
+    python = f"{tmp_path}/other/../link/../bin/python3"
+    (tmp_path / "link").mkdir()
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python3").symlink_to(sys.executable)
+    assert asyncio.run(SubprocessExecutor(python).run("print(1)")).stdout == "1\n"
+
+
+def test_what_came_back_as_something_else_is_said_in_the_result(caplog):
+    @dataclasses.dataclass
+    class Shape:
+        sides: int
+
+    def unhinted():
+        return [Shape(4), Shape(5)]
+
+    def hinted() -> Shape:
+        return Shape(4)
+
+    box = SubprocessSandbox(InProcessToolHost([unhinted, hinted]))
+    for _ in range(2):
+        result = call(box, "unhinted")
+        assert result.ok and result.output == [{"sides": 4}, {"sides": 5}] and not result.denied
+        assert result.reason.endswith(".Shape' came back as a dict, as the return hint does not name it")
+    assert len([record for record in caplog.records if "came back as" in record.getMessage()]) == 1
+    assert call(box, "hinted").reason is None
 
 
 def test_J5_functions_are_taken_as_they_are_when_called(sandbox):

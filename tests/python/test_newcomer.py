@@ -140,6 +140,15 @@ def test_where_a_tool_starts_and_paths_of_a_policy(tmp_path, monkeypatch):
     assert box.call_sync("getcwd").output == str(tmp_path / "work")
     assert box.call_sync("listdir", {"path": str(tmp_path / "texts")}).output == ["a"]
     assert Toolbox([os.getcwd]).call_sync("getcwd").output == "/tmp"
+    # Also where the program's own directory is shown, as it is in its search path.
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    here = Tool(lambda: os.getcwd(), name="here")
+    assert Toolbox([here], policy=policy).call_sync("here").output == str(tmp_path / "work")
+    placed = Toolbox([here], policy=Policy(workspace=("work", "/w")))
+    assert placed.call_sync("here").output == "/w" and Toolbox([here]).call_sync("here").output == "/tmp"
+    caged = Toolbox([here], policy=Policy(box="landlock")).call_sync("here")
+    assert str(tmp_path) not in caged.output and "callbox" in caged.output
 
 
 def test_a_lambda_with_a_name():

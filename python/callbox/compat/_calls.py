@@ -114,13 +114,6 @@ def policy_with(base: Optional[Policy], change: Callable[[Dict[str, Any]], None]
     return base._with(document)
 
 
-def _workspace(policy: Policy) -> Optional[str]:
-    """Where it is in the box."""
-    rule = policy.to_dict()["files"].get("workspace")
-    place: Optional[str] = rule.get("box") or rule["host"] if isinstance(rule, dict) else rule
-    return place
-
-
 def wall(seconds: float) -> float:
     return min(seconds, WALL_MAX)
 
@@ -243,7 +236,7 @@ class Calls:
         self.bound = calls or max(8, 4 * (os.cpu_count() or 1))
         self.as_json = as_json
         self.on_report = on_report
-        self._place = None if _channel.boxed else _workspace(policy)
+        self._place = None if _channel.boxed else policy._workspace()
         self._network = "" if _channel.boxed else str(policy.to_dict()["network"])
         self._limit = 0 if _channel.boxed else Typed.of(policy.to_dict()).limit
         self._warned: Set[Tuple[str, str]] = set()

@@ -17,7 +17,7 @@ from .._interpreter import add_to_policy, program
 from .._policy import Policy
 from .._run import run
 from . import _openjarvis_types, _real
-from ._calls import WALL_MAX, _workspace, policy_with, wall
+from ._calls import WALL_MAX, policy_with, wall
 from ._scratch import Head
 from .openjarvis import SandboxResult, _directory, _environment, _policy, _start, _tell, in_box
 
@@ -71,7 +71,7 @@ class ShellExecTool(_ShellBase):  # type: ignore[misc]
 
     def _choose(self, working_dir: str) -> Tuple[Policy, Optional[str]]:
         made = _policy(self._policy, self._place, self._most, os.environ.get("PATH", ""))
-        start = self._place or _workspace(made) or _start(made, None)
+        start = self._place or made._workspace() or _start(made, None)
         return made, os.path.join(start or "/tmp", working_dir) if working_dir else start
 
     def _environment(self, asked: Any) -> Dict[str, str]:
