@@ -189,7 +189,8 @@ def _status(text: str) -> int:
 
 def _seconds(config: Any) -> float:
     """None is no limit."""
-    return WALL_MAX if config.sandbox_timeout is None else config.sandbox_timeout
+    seconds: Optional[float] = config.sandbox_timeout
+    return WALL_MAX if seconds is None else seconds
 
 
 def _is_on_a_loop() -> bool:
