@@ -2,16 +2,19 @@
 """The drop-in in a real loomflow: its Agent, its types, a model that follows a script."""
 
 import asyncio
+import os
+import tempfile
 
+import anyio
 import framework_tools as tools
 import loomflow
 from checks import boxed, main
 from loomflow import Agent, ScriptedModel, ScriptedTurn, ToolCall
-from loomflow.tools import InProcessToolHost
+from loomflow.tools import InProcessToolHost, bash_tool
 
 from callbox import Policy
 from callbox.compat import loomflow as dropin
-from callbox.compat.loomflow import FilesystemSandbox, OSSandbox, SubprocessSandbox
+from callbox.compat.loomflow import FilesystemSandbox, OSSandbox, SubprocessExecutor, SubprocessSandbox
 
 HOST = InProcessToolHost([tools.where_am_i, tools.fails, tools.sleeps, tools.later, tools.writes])
 
@@ -64,6 +67,25 @@ async def test_cancelling_a_run_ends_the_tool():
     task.cancel()
     await asyncio.wait_for(asyncio.wait([task]), 30)
     assert task.done()
+
+
+def test_an_agent_on_trio():
+    async def calls():
+        result = await agent_calls(SubprocessSandbox(HOST), "where_am_i", {"x": 21})
+        boxed(result.output)
+        with anyio.move_on_after(1) as scope:
+            await SubprocessSandbox(HOST, timeout_seconds=600).call("sleeps", {"seconds": 600})
+        assert scope.cancelled_caught
+        return (await SubprocessExecutor().run("echo $((6 * 7))", language="bash")).stdout
+
+    assert anyio.run(calls, backend="trio") == "42\n"
+
+
+async def test_its_shell_runs_by_the_executor():
+    with tempfile.TemporaryDirectory() as place:
+        shell = bash_tool(place, executor=SubprocessExecutor(cwd=place))
+        said = await shell.execute({"command": "pwd; cat /etc/shadow"})
+        assert f"\n{os.path.realpath(place)}\n" in said and "No such file" in said and "[exit=1]" in said
 
 
 async def test_denials_and_lists():
