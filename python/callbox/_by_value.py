@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 import importlib
 import io
 import marshal
@@ -90,6 +91,10 @@ class Pickler(pickle.Pickler):
             return property, (thing.fget, thing.fset, thing.fdel, thing.__doc__)
         if isinstance(thing, (classmethod, staticmethod)):
             return type(thing), (thing.__func__,)
+        if isinstance(thing, functools._lru_cache_wrapper) and not _is_found(thing):
+            return _remade.cached, (thing.__wrapped__, getattr(thing, "cache_parameters")())
+        if isinstance(thing, functools.cached_property):
+            return _remade.cached_property, (thing.func, thing.attrname)
         if isinstance(thing, types.MappingProxyType):
             return _remade.view, (dict(thing),)
         if isinstance(thing, typing.TypeVar) and not _is_found(thing):

@@ -5,6 +5,7 @@ that it can speak of itself, and then filled."""
 from __future__ import annotations
 
 import builtins
+import functools
 import marshal
 import types
 import typing
@@ -49,6 +50,16 @@ def empty_class(meta: Any, name: str, bases: Tuple[Any, ...], given: Dict[str, A
 def fill_class(made: Any, state: Mapping[str, Any]) -> None:
     for name, value in state.items():
         type.__setattr__(made, name, value)
+
+
+def cached(function: Any, how: Dict[str, Any]) -> Any:
+    return functools.lru_cache(**how)(function)
+
+
+def cached_property(function: Any, name: str) -> Any:
+    made = functools.cached_property(function)
+    made.attrname = name
+    return made
 
 
 def view(of: Dict[Any, Any]) -> Any:

@@ -69,25 +69,18 @@ def _slice(encoder: Encoder, value: Any, place: Place) -> Any:
     return encoder.tagged("slice", encoder.many((value.start, value.stop, value.step), place))
 
 
-def _state_of(value: BaseException) -> Tuple[Any, Any]:
-    """Arguments that make it, and what it has besides."""
-    reduced = BaseException.__reduce__(value) if type(value).__reduce__ is BaseException.__reduce__ else value.__reduce__()
-    state = reduced[2] if len(reduced) > 2 else None
-    return reduced[1], state if isinstance(state, dict) else {}
-
-
 def exception(encoder: Encoder, value: BaseException, place: Place) -> Any:
-    """By the nearest class that every Python has, and its own name."""
+    """By the nearest class that every Python has, and its own name if that is another."""
     cls = type(value)
     base = next(base for base in cls.__mro__ if EXCEPTIONS.get(base.__qualname__) is base)
-    args, state = _state_of(value)
-    more = {name: encoder.encode(state[name], (place, name)) for name in KEPT if state.get(name) is not None}
-    if cls is base:
+    if cls is base:  # those say how they are made: an OSError has its file besides its arguments
+        made: Any = value.__reduce__()
+        args, state = made[1], made[2] if len(made) > 2 else {}
+        more = {name: encoder.encode(state[name], (place, name)) for name in KEPT if state.get(name) is not None}
         return encoder.tagged("exception", encoder.many(args, place), base=base.__qualname__, more=more)
-    args, state = value.args, vars(value)
-    inner = {str(name): encoder.encode(item, (place, name)) for name, item in state.items()}
+    more = {str(name): encoder.encode(item, (place, name)) for name, item in vars(value).items()}
     name = f"{cls.__module__}:{cls.__qualname__}"
-    return encoder.tagged("exception", encoder.many(args, place), base=base.__qualname__, type=name, more=inner)
+    return encoder.tagged("exception", encoder.many(value.args, place), base=base.__qualname__, type=name, more=more)
 
 
 ENCODERS: Tuple[Tuple[Any, Callable[[Encoder, Any, Place], Any]], ...] = (

@@ -91,6 +91,10 @@ SCRIPT = textwrap.dedent("""
         def twice(self):
             return self.x * 2
 
+        @functools.cached_property
+        def thrice(self):
+            return self.x * 3
+
         @classmethod
         def of(cls, x):
             return cls(x)
@@ -137,6 +141,7 @@ SCRIPT = textwrap.dedent("""
         return made
 
     def plain(x: T, n: Number = 0) -> T:
+        assert fib(30) == 832040 and Point(2).thrice == 6
         return [x, helper(x), json.dumps(Point(1, [2]).y), [f.name for f in dataclasses.fields(Point)]]
 
     print(Toolbox([work]).call_sync("work", {"point": {"x": 3}, "color": 1}).output)

@@ -394,6 +394,13 @@ def test_what_is_no_json_is_refused(text):
             _values.loads(text, patient=patient)
 
 
+@pytest.mark.parametrize("tag", ["dict", "counter", "ordereddict", "defaultdict"])
+def test_keys_that_share_a_hash_are_refused_in_every_kind_of_dict(tag):
+    pairs = [[tagged("int", hex(n * (2**61 - 1))), n] for n in range(1, 100)]
+    with pytest.raises(ValueError, match="have the same hash"):
+        _values.loads(json.dumps(tagged(tag, pairs)))
+
+
 def test_members_that_share_a_hash_do_not_take_forever():
     numbers = [tagged("int", hex((2**61 - 1) * n)) for n in range(2**20, 2**20 + 100_000)]
     begin = time.process_time()
