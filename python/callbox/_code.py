@@ -35,7 +35,7 @@ class CodeResult:
     """`result` is the value of the last expression, `text` the same as the interpreter would print
     it: there is no result, but a text, of a value that cannot leave the box. `artifacts` are the
     files that the code has written to ./out, by their names; `left_out` names those for which there
-    was no room. `error` says why it failed, `traceback` where."""
+    was no room. `error` says why it failed, `traceback` where; `notes` what of the result is plainer than it was."""
 
     def __init__(self, told: Result) -> None:
         self.report: Report = told.report
@@ -45,6 +45,7 @@ class CodeResult:
         self.traceback: str = plain_text(told.traceback)
         self.artifacts: Dict[str, bytes] = {}
         self.left_out: List[str] = []
+        self.notes = told.notes
         if told.ok:
             try:
                 self._read(told.output)

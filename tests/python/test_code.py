@@ -88,3 +88,9 @@ sys.left = os.environ["LEFT"] = "x"
 any(seen)
 """
     assert [run_python(code).result for _ in range(3)] == [False] * 3
+
+
+def test_what_came_plainly_is_noted():
+    done = run_python("import dataclasses\n@dataclasses.dataclass\nclass P:\n    x: int\nP(1)")
+    assert done.result == {"x": 1} and done.notes == ["'__main__.P' came back as a dict, as the return hint does not name it"]
+    assert run_python("(1, 2)").notes == []
