@@ -101,7 +101,7 @@ def test_a_model_works_below_what_it_was_given(host):
     assert "/project/sub" in inside.execute(command="pwd", working_dir="sub").content
 
 
-@pytest.mark.parametrize("asked", [9000, float("inf"), float("nan"), 10**400], ids=["9000", "inf", "nan", "huge"])
+@pytest.mark.parametrize("asked", [9000, float("inf"), "9000", 10**400], ids=["9000", "inf", "text", "huge"])
 def test_a_model_gets_no_more_time_than_the_policy_has(asked):
     shell = ShellExecTool(policy=Policy(limits={"wall": 1}))
     begun = time.monotonic()

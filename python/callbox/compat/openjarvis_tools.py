@@ -108,7 +108,9 @@ def _seconds(asked: Any) -> int:
     """Whole ones, also of a text; what is no number is the default."""
     try:
         return int(asked)
-    except (OverflowError, TypeError, ValueError):
+    except OverflowError:
+        return TIMEOUT_MAX if asked > 0 else 0
+    except (TypeError, ValueError):
         return SECONDS
 
 
