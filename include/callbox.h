@@ -164,8 +164,9 @@ enum {
 
 /* Whether boxes are kept ready in which the program runs already: one that waits for its input. */
 enum {
-        CBX_WARM_STARTED = 1, /* it was started in each of them */
-        CBX_WARM_FORKED,      /* it was started once, and forks itself into them */
+        CBX_WARM_STARTED = 1,  /* it was started in each of them */
+        CBX_WARM_FORKED,       /* it was started once, and forks itself into them */
+        CBX_WARM_FORKED_LATER, /* the same; first calls do not wait for it, and start their own */
 };
 
 /*
@@ -193,7 +194,7 @@ typedef struct cbx_spec {
         int explain;            /* not 0: list refused paths and connections in the report */
         int sanitize;           /* not 0: the output, passed on or kept, cannot steer a terminal */
         int result_mode;        /* CBX_NO_RESULT ...: whether there is a descriptor 3 */
-        /* CBX_WARM_STARTED or _FORKED: the program is one that waits for its input. Boxes are kept
+        /* CBX_WARM_STARTED ...: the program is one that waits for its input. Boxes are kept
          * ready in which it runs already: for this argv, environment, cwd and result channel. The
          * rest may differ from call to call; a call with a tighter limit that only the box can
          * enforce (cpu, memory, processes, file size, open files) starts its program anew. */

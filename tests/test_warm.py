@@ -198,6 +198,21 @@ def killed():
             equal(run(warden, policy, argv, b"%d" % n)["output"], b"%d" % n, "output")
 
 
+@harness.case("a first call does not wait for a zygote where that is asked for, and later ones are forked")
+def later():
+    program = SCRATCH.install(str(pathlib.Path(harness.callbox_path()).parent / "tests" / "zygote"), f"zygote-{secrets.token_hex(4)}")
+    policy, argv = LIBRARY.policy({"files": {"read": [program]}}), [program, "/bin/echo", "forked"]
+    for warm, first in ((2, b"forked\n"), (3, b"UNTRIED this box was not forked\n")):
+        warden = LIBRARY.warden(program=CALLBOX)
+        equal(warden.run(policy, argv, warm=warm)["output"], first, "the first call")
+        check(harness.wait_until(lambda warden=warden, warm=warm: warden.run(policy, argv, warm=warm)["output"] == b"forked\n", 20 * SLOW), "nothing is forked")
+        calls = [warden.start(policy, argv, warm=warm) for _ in range(4)]
+        equal({call.wait()["output"] for call in calls}, {b"forked\n"}, "calls after that")
+        for call in calls:
+            call.free()
+        warden.close()
+
+
 @harness.case("a zygote that keeps the sockets of its boxes delays no end, and keeps no warden alive")
 def hoarder():
     program = SCRATCH.install(str(pathlib.Path(harness.callbox_path()).parent / "tests" / "hoarder"), f"hoarder-{secrets.token_hex(4)}")

@@ -92,7 +92,8 @@ static struct client_how how_of(const cbx_spec *spec, const struct wire_spec *as
                                                      .environment = asked->environment,
                                                      .directory = asked->directory,
                                                      .result = asked->result_mode != CBX_NO_RESULT,
-                                                     .forks = spec->warm == CBX_WARM_FORKED };
+                                                     .forks = spec->warm >= CBX_WARM_FORKED,
+                                                     .later = spec->warm == CBX_WARM_FORKED_LATER };
         return how;
 }
 

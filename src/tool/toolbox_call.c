@@ -425,7 +425,8 @@ static int start(cbx_toolbox *toolbox, struct tool *tool, const struct route *ro
         if (tool->kind == TOOL_FUNCTION) {
                 /* No box is kept ready for what was answered once, nor where there is none. */
                 if (!spec->answers && route->to == CBX_TO_BOX)
-                        spec->warm = tool->function.forks ? CBX_WARM_FORKED : CBX_WARM_STARTED;
+                        spec->warm =
+                                tool->function.forks ? CBX_WARM_FORKED_LATER : CBX_WARM_STARTED;
                 spec->result_mode = live ? CBX_RESULT_EVENTS : CBX_RESULT;
         } else {
                 spec->result_mode = CBX_NO_RESULT;

@@ -114,6 +114,7 @@ int forker_serve(struct forker *forker)
 
         if (r <= 0)
                 return r < 0 ? r : -EPIPE;
+        forker->hurried = message.length > 0;
         r = message.type == WIRE_MAKE ? fork_box(forker, &message) : -EPROTO;
         if (r != BOX_FORKED) /* where they are closed already, and their numbers are others' */
                 wire_message_free(&message);

@@ -14,6 +14,7 @@ struct forker {
         char *body; /* what the plan points into */
         struct fork_plan plan;
         struct wire_room room;
+        bool hurried; /* the box that was forked last is waited for */
 };
 
 /* Get what boxes are made from, and say that there may be some from now on. -EBUSY: the process has

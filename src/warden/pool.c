@@ -12,7 +12,9 @@
 #define FIRST_TARGET 2
 #define STARTING_MAX 8 /* who wait for a box; others wait their turn */
 #define REFILL_AFTER (2 * NSEC_PER_MSEC)
-#define IDLE_MAX 30 /* looks without a call until the maker may go */
+#define ZYGOTE_AFTER (50 * NSEC_PER_MSEC) /* a first call, which would contend with it */
+#define ZYGOTE_YOUNG (40 * NSEC_PER_MSEC) /* it will take longer than a call without it */
+#define IDLE_MAX 30                       /* looks without a call until the maker may go */
 
 /* ---- The maker ---- */
 
@@ -172,6 +174,8 @@ int pool_ask_for_zygote(struct pool *pool)
 {
         int r = pool->zygote_asked ? 0 : ask_for_box(pool, true, NULL);
 
+        if (r == 0 && !pool->zygote_asked)
+                pool->zygote_since = time_now();
         pool->zygote_asked = r == 0;
         return r;
 }
@@ -222,6 +226,7 @@ void pool_abandon(struct pool *pool, struct pool_taker *taker)
         taker->waiting = false;
         pool->n_takers--;
         pool->n_fresh -= taker->fresh;
+        pool->n_direct -= taker->direct;
 }
 
 static void refuse_all(struct pool *pool, const cbx_error *error)
@@ -233,12 +238,12 @@ static void refuse_all(struct pool *pool, const cbx_error *error)
                 taker->refused(taker, error);
 }
 
-/* The last who waits for a box of the maker's; `fresh`: others have theirs from a zygote. */
-static struct pool_taker *last_taker(const struct pool *pool, bool fresh)
+/* The last who waits for a box of the maker's; `few`: others have theirs from a zygote. */
+static struct pool_taker *last_taker(const struct pool *pool, bool few)
 {
         struct pool_taker *taker = TAILQ_LAST(&pool->takers, pool_takers);
 
-        while (fresh && !taker->fresh)
+        while (few && !taker->fresh && !taker->direct)
                 taker = TAILQ_PREV(taker, pool_takers, link);
         return taker;
 }
@@ -247,15 +252,15 @@ static struct pool_taker *last_taker(const struct pool *pool, bool fresh)
  * left to wait for one that nobody was asked for. */
 void pool_ask_maker(struct pool *pool)
 {
-        bool fresh = is_forking(pool) && !pool->slow;
+        bool few = is_forking(pool) && !pool->slow;
 
-        while (pool->n_asked < (fresh ? pool->n_fresh : pool->n_takers)) {
+        while (pool->n_asked < (few ? pool->n_fresh + pool->n_direct : pool->n_takers)) {
                 cbx_error error = CBX_ERROR_INIT;
                 struct pool_taker *taker;
 
                 if (ask_for_box(pool, false, &error) == 0)
                         continue;
-                taker = last_taker(pool, fresh);
+                taker = last_taker(pool, few);
                 pool_abandon(pool, taker);
                 taker->refused(taker, &error);
         }
@@ -270,9 +275,29 @@ static void hand_out(struct pool_box *box, struct pool_taker *taker)
 
 void pool_serve(struct pool *pool)
 {
-        if (is_forking(pool) && pool->n_takers > pool->n_fresh && zygote_refill(pool) < 0)
+        if (is_forking(pool) && pool->n_takers > pool->n_fresh + pool->n_direct &&
+            zygote_refill(pool) < 0)
                 pool->failures = ZYGOTE_FAILURES_MAX;
         pool_ask_maker(pool);
+}
+
+/* The first call does not wait until a zygote has loaded its program, which takes longer than to
+ * start it; nor does one that comes when the zygote has just been started. One at a time: many
+ * would load it as often. */
+static bool is_direct(const struct pool *pool, const struct pool_taker *taker)
+{
+        return pool->wanted.program.later && is_forking(pool) && !taker->fresh && !pool->direct &&
+               !zygote_is_ready(pool->zygote) &&
+               (!(pool->zygote || pool->zygote_asked) ||
+                time_now() - pool->zygote_since < ZYGOTE_YOUNG);
+}
+
+static void go_directly(struct pool *pool, struct pool_taker *taker)
+{
+        taker->direct = pool->direct = true;
+        pool->n_direct++;
+        if (pool->refill.at == LOOP_NEVER)
+                loop_set_timer(pool->pools->loop, &pool->refill, time_now() + ZYGOTE_AFTER);
 }
 
 /* A box in which a program was started ahead does not do for everyone. */
@@ -302,6 +327,8 @@ void pool_take(struct pool *pool, struct pool_taker *taker)
         TAILQ_INSERT_TAIL(&pool->takers, taker, link);
         pool->n_takers++;
         pool->n_fresh += taker->fresh;
+        if (is_direct(pool, taker))
+                go_directly(pool, taker);
         pool_serve(pool);
 }
 
@@ -343,10 +370,13 @@ void pool_refill_now(struct timer *timer, uint64_t now)
 /* Whoever got an answer just now has something to do with it: making boxes can wait a little. */
 void pool_refill(struct pool *pool)
 {
-        if (pool->n_boxes < (pool->target + 1) / 2)
+        uint64_t at = time_now() + REFILL_AFTER;
+
+        pool->direct = false;
+        if (pool->n_boxes < (pool->target + 1) / 2 && (pool->zygote || !is_forking(pool)))
                 refill(pool);
-        else if (pool->n_boxes + pool->n_asked < pool->target && pool->refill.at == LOOP_NEVER)
-                loop_set_timer(pool->pools->loop, &pool->refill, time_now() + REFILL_AFTER);
+        else if (pool->n_boxes + pool->n_asked < pool->target && pool->refill.at > at)
+                loop_set_timer(pool->pools->loop, &pool->refill, at);
 }
 
 /* ---- What the maker says ---- */

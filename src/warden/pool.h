@@ -19,7 +19,8 @@
 struct pool_taker {
         void (*taken)(struct pool_taker *taker, struct prepared *box, struct maker_plan *plan);
         void (*refused)(struct pool_taker *taker, const cbx_error *error);
-        bool fresh; /* needs a box in which nothing has been started */
+        bool fresh;  /* needs a box in which nothing has been started */
+        bool direct; /* does not wait for a zygote */
         bool waiting;
         TAILQ_ENTRY(pool_taker) link;
 };
@@ -50,10 +51,12 @@ struct pool {
         STAILQ_HEAD(, pool_box) boxes, asked; /* ready; asked of the maker */
         unsigned n_boxes, n_asked;
         TAILQ_HEAD(pool_takers, pool_taker) takers;
-        unsigned n_takers, n_fresh;
+        unsigned n_takers, n_fresh, n_direct;
         /* Where the program forks: */
         struct zygote *zygote; /* NULL: there is none */
         bool zygote_asked;     /* its box has been asked of the maker */
+        uint64_t zygote_since; /* when that was */
+        bool direct;           /* a call runs without it, and is not over */
         bool slow;             /* it takes so long to load that calls are started without it */
         unsigned failures;     /* of zygotes since a call has run in a box of one (zygote.h) */
         unsigned target;       /* how many to keep ready */

@@ -104,6 +104,7 @@ struct wire_program {
         const char *directory; /* NULL: the policy's */
         bool result;           /* it has a result channel */
         bool forks;            /* calls are forked from it (zygote.h) */
+        bool later;            /* it forks; first calls do not wait for that */
 };
 
 struct wire_policy {

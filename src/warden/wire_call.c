@@ -48,7 +48,7 @@ void wire_pack_policy(struct pack *pack, const struct wire_policy *policy)
                 pack_text(pack, policy->program.directory);
                 pack_number(pack, policy->program.result);
         }
-        pack_number(pack, policy->program.forks);
+        pack_number(pack, (uint64_t)policy->program.forks + policy->program.later);
         pack_number(pack, policy->n_pins);
         for (size_t i = 0; i < policy->n_pins; i++) {
                 const struct policy_pin *pin = &policy->pins[i];
@@ -105,6 +105,7 @@ static bool unpack_program(struct unpack *unpack, struct wire_program *program)
 int wire_unpack_policy(struct unpack *unpack, struct wire_policy *ret)
 {
         struct wire_policy policy = { .id = unpack_number(unpack) };
+        uint64_t forks;
 
         policy.text = unpack_bytes(unpack, &policy.length);
         policy.directory = unpack_text(unpack);
@@ -113,7 +114,9 @@ int wire_unpack_policy(struct unpack *unpack, struct wire_policy *ret)
         policy.unboxed = (enum plan_unboxed)unpack_number_below(unpack, PLAN_UNBOXED_MAX_);
         if (unpack_number_below(unpack, 2) && !unpack_program(unpack, &policy.program))
                 unpack->bad = true;
-        policy.program.forks = unpack_number_below(unpack, 2);
+        forks = unpack_number_below(unpack, 3);
+        policy.program.forks = forks > 0;
+        policy.program.later = forks > 1;
         unpack_pins(unpack, &policy);
         if (!unpack_is_whole(unpack) || !policy.directory || policy.directory[0] != '/') {
                 wire_policy_free(&policy);

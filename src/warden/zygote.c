@@ -72,6 +72,11 @@ void zygote_leave(struct pool *pool)
         zygote_unref(zygote);
 }
 
+bool zygote_is_ready(const struct zygote *zygote)
+{
+        return zygote && zygote->ready;
+}
+
 void zygote_check(struct pool *pool, const struct program_files *files)
 {
         if (pool->zygote && !program_is_same(&pool->zygote->box.files, files))
@@ -132,6 +137,8 @@ static int open_page(void)
 static int order(struct zygote *zygote, struct pool_box *box)
 {
         struct box_ends ends = BOX_ENDS_INIT;
+        /* Calls come faster than boxes are made: this one will be used as soon as it is there. */
+        bool hurry = zygote->pool->n_boxes == 0 && zygote->forked;
         _cleanup_fd_ int page = open_page();
         int r = page < 0 ? page : 0;
 
@@ -146,7 +153,7 @@ static int order(struct zygote *zygote, struct pool_box *box)
         if (r == 0)
                 box->prepared.box.page->mark = zygote->plan->plan.loading_mark;
         if (r == 0)
-                r = wire_send(zygote->socket.fd, WIRE_MAKE, NULL, 0,
+                r = wire_send(zygote->socket.fd, WIRE_MAKE, &(struct iovec){ &hurry, 1 }, hurry,
                               (int[]){ [ZYGOTE_PAGE] = page,
                                        [ZYGOTE_CONTROL] = ends.control,
                                        [ZYGOTE_START] = ends.start },

@@ -26,6 +26,9 @@ struct zygote;
 /* Let boxes be forked, as many as the pool wants: asks for a zygote where there is none. */
 int zygote_refill(struct pool *pool);
 
+/* Does it fork? Until it does it loads its program. */
+bool zygote_is_ready(const struct zygote *zygote);
+
 /* A box has come for the program of the zygote that was asked for. */
 void zygote_start(struct pool *pool, struct pool_box *box);
 
