@@ -3,18 +3,18 @@
 
     from callbox import Policy, Toolbox, run, tool
 
-All that it may ever need is loaded with it: an import that waits until a box has run, or until its result
-asks for it, finds what the box has left in a directory of sys.path. In a box, where a tool's module imports
-this package too, names are loaded when they are first used: there no more than the decorator is needed.
-"""
+Names are loaded when they are first used, with what they need, and from where that was when this package was
+loaded (_late.py): an import that waits until a box has run would find what the box has left in a directory
+of sys.path."""
 
 from __future__ import annotations
 
-import importlib
-import sys
-from typing import TYPE_CHECKING, Any, List
+from . import _late
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, List
+
     from ._capabilities import Backend as Backend
     from ._capabilities import Capabilities as Capabilities
     from ._capabilities import Capability as Capability
@@ -76,22 +76,10 @@ __version__ = "0.1.0"  # that of meson.build
 def __getattr__(name: str) -> Any:
     if name not in _WHERE:
         raise AttributeError(f"module 'callbox' has no attribute {name!r}")
-    value = getattr(importlib.import_module("." + _WHERE[name], __name__), name)
+    value = getattr(_late.load(f"{__name__}.{_WHERE[name]}"), name)
     globals()[name] = value
     return value
 
 
-def _load_all() -> None:
-    """_eager.py names the rest."""
-    for module in ("_eager", *_WHERE.values()):
-        importlib.import_module("." + module, __name__)
-    for name in _WHERE:
-        __getattr__(name)
-
-
 def __dir__() -> List[str]:
     return sorted(set(globals()) | set(_WHERE))
-
-
-if not hasattr(sys.modules.get("__main__"), "CALLBOX_BOX"):
-    _load_all()

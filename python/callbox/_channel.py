@@ -7,10 +7,14 @@ from __future__ import annotations
 import math
 import os
 import struct
-import sys
-import threading
 import time
-from typing import Any, List, Optional, Tuple
+from _thread import allocate_lock
+
+from . import _late
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, List, Optional, Tuple
 
 RESULT, TEXT, ERROR, PROGRESS, LOG, DONE, DATA = range(7)
 SMALL = 4096  # bytes
@@ -22,7 +26,7 @@ PROGRESS_RATE = 100  # of frames that tell of progress: at once, and then in eac
 class Channel:
     def __init__(self, fd: int) -> None:
         self.fd = fd
-        self.lock = threading.Lock()
+        self.lock = allocate_lock()
         self.may_send = float(PROGRESS_RATE)
         self.counted_at = time.monotonic()
         self.complete = False  # what was last sent of progress
@@ -75,8 +79,7 @@ class Channel:
 
 
 current: Optional[Channel] = None
-# This interpreter was started in a box: see __init__.py. Known before anything else is loaded.
-boxed = hasattr(sys.modules.get("__main__"), "CALLBOX_BOX")
+boxed = _late.boxed
 
 
 def _encode(text: object) -> bytes:

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import concurrent.futures
 import inspect
 import math
 import os
@@ -12,8 +10,10 @@ import re
 import time
 from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Optional, TypeVar
 
+from . import _eager
 from ._arguments import LARGE
 from ._error import CallboxError
+from ._late import asyncio, threads
 from ._native import native
 from ._policy import Policy
 from ._turns import turns_of
@@ -203,7 +203,7 @@ def variable(name: Any, value: Any) -> bytes:
     return to_bytes(name) + b"=" + to_bytes(value, f"the environment variable {name}")
 
 
-_helper: Optional[concurrent.futures.ThreadPoolExecutor] = None
+_helper: Optional[threads.ThreadPoolExecutor] = None
 
 
 def _forget() -> None:
@@ -219,13 +219,14 @@ async def aside(function: Callable[..., T], *arguments: Any) -> T:
     with the loop for the interpreter."""
     global _helper
     if _helper is None:
-        _helper = concurrent.futures.ThreadPoolExecutor(1, "callbox")
+        _helper = threads.ThreadPoolExecutor(1, "callbox")
     return await asyncio.get_running_loop().run_in_executor(_helper, function, *arguments)
 
 
 def finish(call: Call, listeners: Listeners, make: Callable[[RawReport], T]) -> T:
     """Wait for the end. Whatever is raised meanwhile, as by Ctrl-C, ends the call."""
     try:
+        _eager.load(_eager.REPORT)
         while True:
             event = call.wait()
             if event[0] == native.EVENT_ENDED:
@@ -285,6 +286,7 @@ async def afinish(call: Call, listeners: Listeners, make: Callable[[RawReport], 
     report is read by another thread: the loop goes on meanwhile."""
     watch = _Watch(call, listeners)
     try:
+        _eager.load(_eager.REPORT + _eager.LOOP)
         size = await watch.ended
     except BaseException:
         watch.close()

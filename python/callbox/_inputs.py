@@ -14,6 +14,7 @@ import sys
 import warnings
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Set, Tuple
 
+from . import _eager, _late
 from ._error import CallboxError
 from ._loaded import Module, Ways, custom_names, generation, is_in, look
 from ._native import HERE
@@ -221,12 +222,21 @@ def refuse_links(path: str, where: str) -> str:
     return real
 
 
+def _load_first(trees: List[str]) -> None:
+    """What boxes may write within is not held but for what is loaded: so nothing is loaded from there later."""
+    places = [os.path.realpath(place) for place in _late.places()]
+    if any(is_in(tree, place) for tree in trees for place in places):
+        _eager.load(_eager.ALL)
+
+
 _last: Dict[Tuple[Any, ...], List[str]] = {}
 
 
 def to_hold(trees: List[str], given: Optional[str], own: Iterable[str] = ()) -> List[str]:
     """What a policy has to hold besides its own, once whoever uses it has been told."""
     own = tuple(own)
+    if trees and not _written.issuperset(trees):
+        _load_first(trees)
     _written.update(trees)
     key = (generation(), tuple(trees), _word(given), len(own))
     names = _last.get(key)

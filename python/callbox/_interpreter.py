@@ -2,8 +2,8 @@
 """An interpreter in a box that is like the one that runs here: what has to be shown of the host, and
 how it is started.
 
-A box starts the same program, with the same sys.path, and _serve.py in it: a zygote, from which the
-boxes of calls are forked. Its arguments name the module of the function, which is loaded before
+A box starts the same program, with the same sys.path, and _start.py in it: a zygote, from which the
+boxes of calls are forked, or an interpreter for one call. Its arguments name the module of the function, which is loaded before
 there is a call, and the module's file: when that has changed on the host, the interpreter is started
 anew. Which function is meant comes with the call.
 """
@@ -16,10 +16,10 @@ import json
 import os
 import site
 import sys
-from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence
 from typing import Tuple
 
-from . import _by_value, _inputs, _remade
+from . import _inputs, _late
 from ._error import CallboxError
 from ._inputs import is_in
 from ._installed import SYSTEM, spelled, trees_of
@@ -27,6 +27,12 @@ from ._loaded import want
 from ._places import is_top, shows_too_much
 from ._policy import Policy
 
+if TYPE_CHECKING:
+    from . import _by_value
+else:
+    _by_value = _late.Late(f"{__package__}._by_value")
+
+REMADE = f"{__package__}._remade"  # what a function by value needs in its box
 PACKAGE = os.path.dirname(os.path.realpath(__file__))
 # Beside a program, and not for its tools unless the policy names them; and whatever begins with .env.
 SECRETS = (".git", ".ssh", ".aws", ".gnupg", ".kube", ".docker", ".netrc", ".npmrc", ".pypirc", ".git-credentials")
@@ -228,7 +234,7 @@ def serve(
     files = dict(modules or {})
     if files:
         config["also"] = list(files)
-    argv = [program(), "-I", "-B", os.path.join(PACKAGE, "_serve.py"), json.dumps(config, sort_keys=True)]
+    argv = [program(), "-I", "-B", os.path.join(PACKAGE, "_start.py"), json.dumps(config, sort_keys=True)]
     if file:
         files[module] = os.path.realpath(file)
         argv.append(files[module])
@@ -318,4 +324,4 @@ def start_of(
             "give it its data as an argument or by a file, or define it at the top of a module",
         )
     line = json.dumps({"value": base64.b64encode(value).decode()})
-    return serve(_remade.__name__, line, modules=modules, start=start)
+    return serve(REMADE, line, modules=modules, start=start)

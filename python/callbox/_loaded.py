@@ -10,7 +10,8 @@ import site
 import sys
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from ._native import HERE, functions_program, warden_program
+from . import _late
+from ._native import functions_program, warden_program
 
 CUSTOM = ("sitecustomize", "usercustomize")  # which Python imports by itself
 CACHE = "__pycache__"
@@ -161,7 +162,7 @@ def _libraries() -> Set[str]:
 
 def _places() -> List[str]:
     """Held as they are, with all that is in them."""
-    found: List[Any] = [sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix, HERE]
+    found: List[Any] = [sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix, *_late.places()]
     found += [os.environ.get("VIRTUAL_ENV"), *site.getsitepackages()]
     if site.ENABLE_USER_SITE:
         found.append(site.getusersitepackages())

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _channel, _inputs
 from ._error import CallboxError
+from ._late import difflib
 from ._native import native
 
 if TYPE_CHECKING:

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime
 import json
 from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional
 
+from ._late import datetime
 from ._parts import Parts
 
 if TYPE_CHECKING:

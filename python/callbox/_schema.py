@@ -4,20 +4,18 @@
 from __future__ import annotations
 
 import base64
-import datetime
-import decimal
 import inspect
 import json
 import math
-import pathlib
 import re
+import sys
 import textwrap
 import typing
-import uuid
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from . import _kinds as kinds
 from ._error import CallboxError
+from ._late import datetime, decimal, pathlib, uuid
 
 PLAIN: Dict[Any, Dict[str, Any]] = {
     Any: {},
@@ -31,17 +29,33 @@ PLAIN: Dict[Any, Dict[str, Any]] = {
     float: {"type": "number"},
     bytes: {"type": "string", "contentEncoding": "base64"},
     bytearray: {"type": "string", "contentEncoding": "base64"},
-    datetime.datetime: {"type": "string", "format": "date-time"},
-    datetime.date: {"type": "string", "format": "date"},
-    datetime.time: {"type": "string", "format": "time"},
-    datetime.timedelta: {"type": "number", "description": "seconds"},
-    decimal.Decimal: {"type": ["string", "number"]},
-    uuid.UUID: {"type": "string", "format": "uuid"},
-    pathlib.Path: {"type": "string"},
-    pathlib.PurePath: {"type": "string"},
-    pathlib.PurePosixPath: {"type": "string"},
-    pathlib.PosixPath: {"type": "string"},
 }
+# Of modules that whoever has such a hint has loaded.
+OF_MODULES: Dict[str, Dict[str, Dict[str, Any]]] = {
+    "datetime": {
+        "datetime": {"type": "string", "format": "date-time"},
+        "date": {"type": "string", "format": "date"},
+        "time": {"type": "string", "format": "time"},
+        "timedelta": {"type": "number", "description": "seconds"},
+    },
+    "decimal": {"Decimal": {"type": ["string", "number"]}},
+    "uuid": {"UUID": {"type": "string", "format": "uuid"}},
+    "pathlib": dict.fromkeys(("Path", "PurePath", "PurePosixPath", "PosixPath"), {"type": "string"}),
+}
+
+
+def _plain(hint: Any) -> Optional[Dict[str, Any]]:
+    try:
+        if hint in PLAIN:
+            return PLAIN[hint]
+    except TypeError:
+        return None  # not hashable, so none of them
+    for name, classes in OF_MODULES.items():
+        module = sys.modules.get(name)
+        for known, schema in classes.items():
+            if module is not None and getattr(module, known, None) is hint:
+                return schema
+    return None
 
 
 DEFAULT_ITEMS = 100  # of a list or dict that is shown as a default
@@ -69,11 +83,9 @@ class _Maker:
         return schema
 
     def make_bare(self, hint: Any, where: str) -> Dict[str, Any]:
-        try:
-            if hint in PLAIN:
-                return dict(PLAIN[hint])
-        except TypeError:
-            pass  # not hashable, so none of them
+        plain = _plain(hint)
+        if plain is not None:
+            return dict(plain)
         if kinds.is_union(hint):
             return {"anyOf": [self.make(arm, where) for arm in typing.get_args(hint)]}
         if kinds.is_literal(hint):
@@ -115,7 +127,7 @@ class _Maker:
             elif kinds.is_literal(key) or kinds.is_enum(key):
                 schema["propertyNames"] = self.make(key, where)
             elif key not in (str, Any):
-                name = PLAIN.get(key, {})
+                name = _plain(key) or {}
                 if name.get("type") != "string":
                     raise CallboxError(f"a JSON object has no keys of the type {key!r}", where)
                 if "format" in name:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The process in the box: it loads what it can, waits for its call, runs it, and ends.
 
-It is started by path, in isolated mode, as `python3 -I -B _serve.py CONFIG [FILE...]`, before there
+It is started by _start.py, in isolated mode, as `python3 -I -B _start.py CONFIG [FILE...]`, before there
 is a call. On stdin comes a line that says what is to be run, then its arguments as JSON. What comes
 of it goes to the result channel as frames (_channel.py); what is printed is printed.
 
@@ -34,10 +34,11 @@ _channel: Any = None
 _convert: Any = None
 _encode: Any = None
 _left: Any = None
+_once: Any = None
 _hosted: Any = None  # where the tools are those of a file
 
 
-def load_own() -> None:
+def find_own() -> None:
     """This package, wherever it lies: the interpreter may have another version of it, or none, and what
     lies beside this one is not for tools."""
     from importlib.util import module_from_spec, spec_from_file_location
@@ -56,7 +57,7 @@ def set_path(config: Dict[str, Any]) -> None:
     global start
     start = config.get("start")
     if "hosted" in config:
-        load_own()
+        find_own()
         return
     sys.path[:] = config["path"]
     above = os.path.dirname(HERE)
@@ -64,15 +65,23 @@ def set_path(config: Dict[str, Any]) -> None:
         sys.path.append(above)
 
 
+def load_own() -> None:
+    """What a call may need of the package."""
+    global _channel, _convert, _encode, _left, _once
+    load = importlib.import_module("callbox._late").load
+    _channel = load("callbox._channel")
+    _channel.boxed = True
+    _convert = load("callbox._convert")
+    _encode = load("callbox._encode")
+    _left = load("callbox._left")
+    _once = load("callbox._once")
+    load("traceback")
+
+
 def prepare(config: Dict[str, Any]) -> Optional[BaseException]:
     """All that is the same for every call. A module that cannot be loaded is the call's error."""
-    global _channel, _convert, _encode, _left, _hosted
-    _channel = importlib.import_module("callbox._channel")
-    _channel.boxed = True
-    _convert = importlib.import_module("callbox._convert")
-    _encode = importlib.import_module("callbox._encode")
-    _left = importlib.import_module("callbox._left")
-    importlib.import_module("traceback")
+    global _hosted
+    load_own()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)  # so that it can be followed
     if "hosted" in config:
@@ -124,8 +133,10 @@ def changed(files: Facts) -> bool:
     return any(facts_of(path) != facts for path, facts in files.items())
 
 
-def get_ready(name: str) -> None:
+def get_ready(name: str, ahead: List[str]) -> None:
     """What a call would do first of all."""
+    for other in ahead:
+        importlib.import_module(other)
     from callbox import _serve
 
     learn(_serve)
@@ -149,13 +160,17 @@ def learn(module: Any) -> None:
             learned[json.dumps({"name": f"{module.__name__}:{name}"}).encode()] = thing
 
 
+class Forked(NamedTuple):
+    opened: bool  # there are files that were opened before
+    hurried: bool  # it is waited for
+
+
 def has_threads() -> bool:
     return len(os.listdir("/proc/self/task")) > 1
 
 
-def fork(fd: int, files: Facts, installed: Facts, draws: Any) -> bool:
-    """Returns in the box of a call, in a process of its own, each time that there is one. Are there files
-    that were opened before?"""
+def fork(fd: int, files: Facts, installed: Facts, draws: Any) -> Forked:
+    """Returns in the box of a call, in a process of its own, each time that there is one."""
     import gc
     import time
 
@@ -185,7 +200,7 @@ def fork(fd: int, files: Facts, installed: Facts, draws: Any) -> bool:
     except OSError:
         os._exit(0)  # it is not needed any more
     left.renew()
-    return bool(left.opened)
+    return Forked(bool(left.opened), _zygote.hurried())
 
 
 REHEARSED = (
@@ -242,15 +257,15 @@ def start_anew(fd: int, arguments: List[str]) -> None:
     same box."""
     os.environ["CALLBOX_RESULT_FD"] = str(fd)
     os.set_inheritable(fd, True)
-    os.execv(sys.executable, [sys.executable, "-I", "-B", os.path.abspath(__file__), *arguments])
+    os.execv(sys.executable, [sys.executable, "-I", "-B", os.path.join(HERE, "_start.py"), *arguments])
 
 
-def wait_for_request() -> None:
+def wait_for_request(milliseconds: int = -1) -> bool:
     import select
 
     poll = select.poll()
     poll.register(0, select.POLLIN)
-    poll.poll()
+    return bool(poll.poll(milliseconds))
 
 
 # ---- A call ----
@@ -297,14 +312,23 @@ def call(line: bytes, arguments: Dict[str, Any]) -> List[Any]:
             packed: List[Any] = _encode.pack(_code_box.run(arguments))
             return packed
         function = find(asked)
-    args, named = _convert.bind(function, arguments)
-    result = function(*args, **named)
+    args, named = bind(function, arguments)
+    return pack(function(*args, **named))
+
+
+def bind(function: Callable[..., Any], arguments: Dict[str, Any]) -> Tuple[List[Any], Dict[str, Any]]:
+    bound: Tuple[List[Any], Dict[str, Any]] = _convert.bind(function, arguments)
+    return bound
+
+
+def pack(result: Any) -> List[Any]:
+    """Of what a function has returned, once that is there."""
     # Of a type that was never seen, inspect would have to learn whether it is awaitable.
     if type(result) not in _encode.EXACT and (
         hasattr(type(result), "__await__") or (inspect.isgenerator(result) and inspect.isawaitable(result))
     ):
         result = wait_for(result)
-    packed = _encode.pack(result)
+    packed: List[Any] = _encode.pack(result)
     return packed
 
 
@@ -346,6 +370,7 @@ class Loaded(NamedTuple):
     trouble: Optional[BaseException]
     files: Optional[Facts]  # from which it was loaded; None: it was not forked
     ending: Ending
+    hurried: bool = False
 
 
 def load() -> Loaded:
@@ -363,15 +388,15 @@ def load() -> Loaded:
     draws, exits = _left.Draws(), _left.Exits()
     with draws, exits:
         trouble = prepare(config)
-        get_ready(config["module"])
+        get_ready(config["module"], config.get("ahead", []))
     for name, value in threads.items():
         if value is None:
             os.environ.pop(name, None)
         else:
             os.environ[name] = value
     files, installed = loaded()
-    opened = fork(int(fd), files, installed, draws)
-    return Loaded(trouble, files, Ending(opened, exits.quiet))
+    forked = fork(int(fd), files, installed, draws)
+    return Loaded(trouble, files, Ending(forked.opened, exits.quiet), forked.hurried)
 
 
 def read_request() -> Tuple[bytes, Any]:
@@ -400,11 +425,16 @@ def outcome(trouble: Optional[BaseException]) -> Tuple[List[Tuple[Any, ...]], in
         result, *beside = call(line, arguments)
         return [*((_channel.DATA, part) for part in beside), (_channel.RESULT, result)], 0
     except BaseException as error:  # SystemExit too: it is no end of the call that was meant
-        said, frames = explain(error), own_frames(error)
-        if _hosted is not None:
-            said = _hosted.explain(error, said, frames)
-        told = ((_channel.ERROR, said), (_channel.TEXT, frames))
-        return [(kind, text.encode("utf-8", "backslashreplace")) for kind, text in told], 1
+        return told(error), 1
+
+
+def told(error: BaseException) -> List[Tuple[Any, ...]]:
+    """The frames that tell of it."""
+    said, frames = explain(error), own_frames(error)
+    if _hosted is not None:
+        said = _hosted.explain(error, said, frames)
+    texts = ((_channel.ERROR, said), (_channel.TEXT, frames))
+    return [(kind, text.encode("utf-8", "backslashreplace")) for kind, text in texts]
 
 
 def answer(trouble: Optional[BaseException], channel: Any, ending: Optional[Ending]) -> int:
@@ -425,28 +455,19 @@ def answer(trouble: Optional[BaseException], channel: Any, ending: Optional[Endi
     return code
 
 
-def enter() -> None:
-    """Go to where the call begins. What cannot be entered is not: the box has begun somewhere."""
-    own = (os.environ.get("TMPDIR", ""), os.environ.get("HOME", ""), "/tmp")
-    for place in () if start is None else (start,) if start else filter(None, own):
-        try:
-            return os.chdir(place)
-        except OSError:
-            pass
-
-
 def main() -> int:
-    trouble, files, ending = load()
+    trouble, files, ending, hurried = load()
     channel = _channel.current = _channel.Channel(int(os.environ.pop("CALLBOX_RESULT_FD", "3")))
     os.set_inheritable(channel.fd, False)  # not for what the tool starts
     arguments = sys.argv[1:]
     sys.argv[:] = [""]
     if files is not None:
-        rehearse(channel, files)
+        if not hurried and not wait_for_request(0):  # else the call itself is next
+            rehearse(channel, files)
         wait_for_request()
         if changed(files):
             start_anew(channel.fd, arguments)
-    enter()
+    _once.enter(start)
     return answer(trouble, channel, ending)
 
 

@@ -8,6 +8,7 @@ import inspect
 from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, TypeVar, Union, overload
 
 from ._error import CallboxError
+from ._late import Late
 
 if TYPE_CHECKING:
     from ._policy import Policy
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 MARK = "__callbox_tool__"
+
+_schema: Any = Late(f"{__package__}._schema")  # a box that only marks tools does without
 
 
 def _name_of(function: Any) -> str:
@@ -69,11 +72,9 @@ class Tool:
 
     def describe(self) -> Dict[str, Any]:
         """The members of MCP: name, description, inputSchema ..."""
-        from ._schema import read_docstring, schema_of
-
-        description, parameters = read_docstring(_docstring_of(self.function))
+        description, parameters = _schema.read_docstring(_docstring_of(self.function))
         try:
-            schema = self.given_schema or schema_of(self.function, parameters)
+            schema = self.given_schema or _schema.schema_of(self.function, parameters)
         except CallboxError as error:
             where = f"{self.name}({error.where})" if error.where else self.name
             raise CallboxError(error.text, where, error.hint) from None

@@ -8,7 +8,6 @@ started ahead (_interpreter.py)."""
 from __future__ import annotations
 
 import collections
-import datetime
 import json
 import os
 import reprlib
@@ -17,20 +16,24 @@ import threading
 from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Iterable, List, Mapping, NamedTuple
 from typing import Optional, Tuple, Union
 
-from . import _channel, _kinds, _values
+from . import _channel, _eager, _kinds
 from ._arguments import LARGE, is_large, to_json
 from ._drive import Listeners, OnBytes, OnLog, OnProgress, afinish, aside, finish
 from ._drive import checked_policy, its_turn, limits_to_spec, listeners_of, size_of, start_within, to_bytes
 from ._error import CallboxError
 from ._interpreter import Surroundings, find_modules, start_of
 from ._interpreter import program as interpreter
+from ._late import Late, datetime
 from ._native import Warden, default_warden, functions_program, native
 from ._policy import Policy
 from ._report import Report
 from ._tool import Tool
 
 if TYPE_CHECKING:
+    from . import _values
     from ._callbox import Call, RawReport
+else:
+    _values = Late(f"{__package__}._values")
 
 CHANGES_MAX = 4096
 
@@ -55,14 +58,15 @@ class Change(NamedTuple):
 class Typed(NamedTuple):
     """How the result of a function is read: the classes it may have, and its bytes at most."""
 
-    hinted: _values.Hinted
+    hinted: Optional[_values.Hinted]
     limit: int
 
     @classmethod
     def of(cls, policy: Mapping[str, Any], classes: Iterable[type] = ()) -> Typed:
         """By an effective policy, in which sizes are numbers or have a unit: "16M"."""
         size = size_of(str(policy["limits"]["result"])) or 0
-        return cls(_values.Hinted(classes), int(size))
+        found = tuple(classes)
+        return cls(_values.Hinted(found) if found else None, int(size))
 
 
 class _Short(reprlib.Repr):
@@ -181,6 +185,8 @@ class Toolbox:
         self._has_changed = False
         if _channel.boxed:
             return
+        if policies is not None or manifests is not None:
+            _eager.load(_eager.ALL)  # what those let boxes write to is not looked at
         self._modules = find_modules(modules)
         self._warden = warden or default_warden()
         self._native = native.Toolbox(
@@ -204,6 +210,7 @@ class Toolbox:
             return
         self._has_changed = True
         if isinstance(thing, Mapping):
+            _eager.load(_eager.ALL)
             self._native.add(json.dumps(thing))
             self._typed.pop(thing["name"], None)
             self._around.pop(thing["name"], None)
@@ -241,6 +248,7 @@ class Toolbox:
     def load(self, directory: Union[str, "os.PathLike[str]"]) -> None:
         """Add every manifest of a directory, and follow its changes."""
         self._look()
+        _eager.load(_eager.ALL)
         self._follows = True
         self._native.load(os.fspath(directory))
 
@@ -304,6 +312,7 @@ class Toolbox:
         self._look_around(name)
         text = to_json({} if arguments is None else arguments, patient)
         call: Call = start_within(timeout, self._native.start, name, text, spec)
+        _eager.load(_eager.RESULT)
         return call
 
     async def call(

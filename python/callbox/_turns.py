@@ -4,10 +4,11 @@ come at once the loop has other work too: only so many are done in one turn, in 
 
 from __future__ import annotations
 
-import asyncio
 import collections
 import weakref
 from typing import Any, Deque, MutableMapping, Tuple
+
+from ._late import asyncio
 
 MOST = 16  # starts and ends in one turn
 

@@ -45,6 +45,13 @@ static PyObject *zygote_fork(PyObject *module, PyObject *unused)
         return r < 0 ? refuse(r) : PyBool_FromLong(r == BOX_FORKED);
 }
 
+static PyObject *zygote_hurried(PyObject *module, PyObject *unused)
+{
+        (void)module;
+        (void)unused;
+        return PyBool_FromLong(forker.hurried);
+}
+
 static PyObject *zygote_retire(PyObject *module, PyObject *unused)
 {
         int r = forker_retire(&forker);
@@ -60,6 +67,7 @@ static PyMethodDef functions[] = {
         { "open", zygote_open, METH_VARARGS, "Say on this socket that boxes can be forked." },
         { "fork", zygote_fork, METH_NOARGS,
           "Wait for someone who wants a box, and fork it: True in the box." },
+        { "hurried", zygote_hurried, METH_NOARGS, "In a box: is it waited for?" },
         { "retire", zygote_retire, METH_NOARGS, "Ask for another zygote in the place of this." },
         { 0 },
 };

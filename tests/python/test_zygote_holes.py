@@ -445,7 +445,7 @@ def test_a_zygote_goes_when_the_host_replaces_what_is_protected(load, tmp_path):
         for name in filter(str.isdigit, os.listdir("/proc")):
             try:
                 with open(f"/proc/{name}/mountinfo", encoding="utf-8") as mounts, open(f"/proc/{name}/cmdline", "rb") as line:
-                    if str(work) in mounts.read() and b"_serve" in line.read():
+                    if str(work) in mounts.read() and b"_start" in line.read():
                         found.append(int(name))
             except OSError:
                 pass

@@ -8,17 +8,15 @@ into the box only."""
 
 from __future__ import annotations
 
-import base64
-import inspect
-import json
 import os
-import struct
 import sys
-from typing import Any, Callable, Dict, Tuple
 
-CALLBOX_BOX = True  # see callbox/__init__.py
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, Tuple
 
-Work = Tuple[Callable[..., Any], Dict[str, Any]]
+CALLBOX_BOX = True  # see callbox/_late.py
+PLAIN = (type(None), bool, int, float, str, list, dict, tuple, bytes)
 
 
 def _find(name: str) -> Callable[..., Any]:
@@ -61,9 +59,15 @@ async def _wait(result: Any) -> Any:
     return await result
 
 
+def _is_awaitable(value: Any) -> bool:
+    import inspect
+
+    return inspect.isawaitable(value)
+
+
 def _run(function: Callable[..., Any], args: Dict[str, Any], as_json: bool) -> Any:
     result = function(**args)
-    if inspect.isawaitable(result):
+    if type(result) not in PLAIN and _is_awaitable(result):
         import asyncio  # most tools do without, and it is as large as all the rest
 
         result = asyncio.run(_wait(result))
@@ -74,6 +78,7 @@ def call(request: Any) -> Any:
     """Called by _serve.py."""
     _enter(request["cwd"])
     if "pickle" in request:
+        import base64
         import pickle
 
         function, args = _unpack(pickle.loads(base64.b64decode(request["pickle"])))
@@ -85,7 +90,9 @@ def call(request: Any) -> Any:
 
 
 def main() -> int:
+    import json
     import pickle
+    import struct
 
     above = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     sys.path.append(above)

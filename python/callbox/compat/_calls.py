@@ -8,7 +8,6 @@ time of a call begins when its box does."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import dataclasses
 import json
@@ -22,10 +21,11 @@ import weakref
 from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Dict, List, Mapping
 from typing import Optional, Set, Tuple
 
-from .. import _channel, _kinds, _values
+from .. import _channel, _eager, _kinds
 from .._drive import Listeners, afinish, finish, to_bytes
 from .._error import CallboxError
 from .._interpreter import Start, Surroundings, add_to_policy, program, serve
+from .._late import Late, asyncio
 from .._native import native
 from .._places import shows_too_much
 from .._policy import Policy
@@ -37,14 +37,18 @@ from ._pack import NotSendable, Packed, Place, is_plain, pack, place_of
 from ._trio import on_asyncio
 
 if TYPE_CHECKING:
+    from .. import _values
     from .._callbox import Call, Event
+else:
+    _values = Late(f"{_channel.__package__}._values")
 
 log = logging.getLogger("callbox.compat")
 
 OnReport = Callable[[str, str, Report], Any]
 
 SERVER = os.path.realpath(_box.__file__)
-ALSO = [_box.__name__, "pickle"]
+ALSO = [_box.__name__]
+AHEAD = ["pickle"]
 LINE = json.dumps({"name": f"{_box.__name__}:{_box.call.__name__}"})
 RESULT_MAX = "256M"
 WALL_MAX = 1e9  # seconds; a longer time is as good as none
@@ -217,7 +221,7 @@ def _start_of(place: Place) -> Tuple[Start, str]:
     """How an interpreter is started that has loaded a module and this side of it, and its CONFIG."""
     start = serve(place.module, LINE, place.file)
     at = next(number for number, word in enumerate(start.argv) if word.startswith("{"))
-    config = json.dumps({**json.loads(start.argv[at]), "also": ALSO}, sort_keys=True)
+    config = json.dumps({**json.loads(start.argv[at]), "also": ALSO, "ahead": AHEAD}, sort_keys=True)
     return start._replace(argv=[*start.argv[:at], config, *start.argv[at + 1 :]]), config
 
 
@@ -315,6 +319,7 @@ class Calls:
                 spec["id"] = to_bytes(call_id)
             policy = add_to_policy(self.policy, start.show)
             call: Call = box._warden._native.start(policy._for_use(), spec)
+            _eager.load(_eager.RESULT)
             return call
 
     def _tell(self, name: str, function: Callable[..., Any], call_id: str, outcome: Outcome) -> Outcome:

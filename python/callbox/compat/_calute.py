@@ -4,11 +4,12 @@ xerxes.py say with which types, and how results come back."""
 
 from __future__ import annotations
 
-import asyncio
 import os
+import sys
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from .._error import CallboxError
+from .._late import asyncio
 from .._native import default_warden
 from .._policy import Policy
 from ._calls import ENDED, WALL_MAX, Calls, OnReport, Outcome, log, policy_with, wall
@@ -194,6 +195,8 @@ def _seconds(config: Any) -> float:
 
 
 def _is_on_a_loop() -> bool:
+    if "asyncio" not in sys.modules:
+        return False
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import os
 import sys
@@ -15,6 +14,7 @@ from .._error import CallboxError
 from .._inputs import writable
 from .._installed import spelled, trees_of, trees_on
 from .._interpreter import add_to_policy
+from .._late import asyncio
 from .._policy import Policy
 from .._run import arun
 from . import _scratch

@@ -4,7 +4,6 @@ texts."""
 
 from __future__ import annotations
 
-import asyncio
 import contextvars
 import dataclasses
 import datetime
@@ -17,6 +16,7 @@ from typing import Any, AsyncIterator, Callable, Dict, Iterable, List, Mapping, 
 
 from .. import _convert, _kinds, _schema
 from .._error import CallboxError
+from .._late import asyncio
 from ._trio import running
 
 SIMPLE = {str: "string", int: "integer", float: "number", bool: "boolean"}

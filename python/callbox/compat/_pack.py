@@ -13,10 +13,15 @@ import math
 import os
 import pickle
 import sys
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
-from .. import _by_value, _remade
-from .._interpreter import why_not_by_name
+from .._interpreter import REMADE, why_not_by_name
+from .._late import Late
+
+if TYPE_CHECKING:
+    from .. import _by_value
+else:
+    _by_value = Late("callbox._by_value")
 
 PLAIN_NODES = 2000  # looked at on the event loop
 PLAIN_CHARACTERS = 64 * 1024
@@ -79,7 +84,7 @@ def place_of(function: Callable[..., Any]) -> Place:
     owner = getattr(function, "__self__", function)
     home = (owner if isinstance(owner, type) else type(owner)).__module__
     file = _file_of(sys.modules.get(home)) if home != "__main__" else None
-    return Place(home, file, None) if file else Place(_remade.__name__, None, None)
+    return Place(home, file, None) if file else Place(REMADE, None, None)
 
 
 # ---- Arguments ----
