@@ -36,6 +36,7 @@ static const struct {
         { "throughput", race_throughput },
         { "tool", race_tool },
         { "functions", race_functions },
+        { "first", race_first },
         { "mcp", race_mcp },
         { "live", scale_live },
         { "calls", scale_calls },

@@ -34,7 +34,7 @@
 #include <callbox.h>
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
-#define MAX_CONTESTANTS 10
+#define MAX_CONTESTANTS 16
 #define MAX_ARGS 80
 #define PAUSE_US 6000 /* until boxes are refilled and the kernel has cleared up after them */
 #define MAX_TRIES 3
@@ -157,6 +157,7 @@ void race_call(void);
 void race_agents(void);
 void race_throughput(void);
 void race_functions(void);
+void race_first(void);
 void race_tool(void);
 void race_mcp(void);
 

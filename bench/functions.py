@@ -23,6 +23,7 @@ from popen import grow
 
 BUILD = os.environ.get("CALLBOX_BUILD", "build")
 MANY = 8
+ROW = 300
 
 
 def add(a: int, b: int) -> int:
@@ -67,6 +68,40 @@ def callbox():
     for _ in range(5):
         box.call_sync("add", {"a": 1, "b": 2})
     return lambda: timed(lambda: box.call_sync("add", {"a": 1, "b": 2}).output)
+
+
+def callbox_row():
+    box = tools()
+    for _ in range(20):
+        box.call_sync("add", {"a": 1, "b": 2})
+    return lambda: sorted(timed(lambda: box.call_sync("add", {"a": 1, "b": 2}).output) for _ in range(ROW))[ROW // 2]
+
+
+def calute():
+    tools()
+    import functions
+    from callbox.compat.calute import SandboxConfig, SandboxMode, SubprocessSandboxBackend
+
+    backend = SubprocessSandboxBackend(SandboxConfig(mode=SandboxMode.STRICT, sandboxed_tools={"add"}))
+    for _ in range(5):
+        backend.execute("add", functions.add, {"a": 1, "b": 2})
+    return lambda: timed(lambda: backend.execute("add", functions.add, {"a": 1, "b": 2}))
+
+
+def jeevesagent():
+    tools()
+    import functions
+    from callbox.compat.jeevesagent import InProcessToolHost, SubprocessSandbox
+
+    box = SubprocessSandbox(InProcessToolHost([functions.add]))
+    loop = asyncio.new_event_loop()
+
+    def call():
+        return loop.run_until_complete(box.call("add", {"a": 1, "b": 2}, call_id="1")).output
+
+    for _ in range(5):
+        call()
+    return lambda: timed(call)
 
 
 def callbox_cold():
@@ -144,6 +179,9 @@ KINDS = {
     "callbox": callbox,
     "callbox-8": callbox_many,
     "callbox-cold": callbox_cold,
+    "callbox-row": callbox_row,
+    "calute": calute,
+    "jeevesagent": jeevesagent,
     "spawn": lambda: spawn(answer),
     "framework": lambda: spawn(answer_in_framework),
     "python": python,
