@@ -77,6 +77,9 @@ int error_oom(cbx_error *error);
 
 /* ---- Text from elsewhere (text.c) ---- */
 
+/* Is it UTF-8? */
+bool text_is_valid(const char *text);
+
 /* Make it safe to show: valid UTF-8, without characters that steer a terminal, turn the direction
  * of text or are not seen. Each byte of what is not becomes '?', so this works in place. */
 void text_make_showable(char *text);

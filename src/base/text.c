@@ -37,6 +37,20 @@ static size_t decode(const unsigned char *s, size_t n, uint32_t *ret)
         return length;
 }
 
+bool text_is_valid(const char *text)
+{
+        const unsigned char *s = (const unsigned char *)text;
+        uint32_t point;
+        size_t length;
+
+        for (; *s; s += length) {
+                length = decode(s, SIZE_MAX, &point); /* a NUL ends every sequence */
+                if (length == 0)
+                        return false;
+        }
+        return true;
+}
+
 /* Controls, formats, separators of lines, and what is drawn as nothing. Signs that are formats by
  * name but seen, and the two by which a picture is chosen for a letter, are none of them. */
 static const struct {
@@ -49,10 +63,10 @@ static const struct {
         { 0x13430, 0x1343f }, { 0x1bca0, 0x1bca3 }, { 0x1d173, 0x1d17a }, { 0xe0000, 0xe0fff },
 };
 
-static bool has_unseen(uint32_t first, uint32_t last)
+static bool is_unseen(uint32_t point)
 {
-        for (size_t i = 0; i < ARRAY_SIZE(unseen) && last >= unseen[i].first; i++)
-                if (first <= unseen[i].last)
+        for (size_t i = 0; i < ARRAY_SIZE(unseen) && point >= unseen[i].first; i++)
+                if (point <= unseen[i].last)
                         return true;
         return false;
 }
@@ -65,7 +79,7 @@ void text_make_showable(char *text)
                 uint32_t point;
                 size_t length = decode(s, SIZE_MAX, &point); /* a NUL ends every sequence */
 
-                if (length > 0 && !has_unseen(point, point)) {
+                if (length > 0 && !is_unseen(point)) {
                         s += length;
                         continue;
                 }
@@ -78,24 +92,26 @@ void text_make_showable(char *text)
 static bool may_be_printed(uint32_t point)
 {
         return point == '\n' || point == '\t' || point == 0x200c || point == 0x200d ||
-               !has_unseen(point, point);
+               !is_unseen(point);
 }
 
-/* Are these the first bytes of a character that may not be printed, or of one that may? */
+/* Are these the first bytes of a character, of which the rest may come? */
 static bool is_begun(const unsigned char *s, size_t n)
 {
-        size_t length = s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4, missing = length - n;
-        uint32_t point = s[0] & (0xffU >> (length + 1));
+        size_t length = s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
 
         if (s[0] < 0xc2 || s[0] > 0xf4 || n >= length)
                 return false;
-        for (size_t i = 1; i < n; i++) {
+        for (size_t i = 1; i < n; i++)
                 if ((s[i] & 0xc0) != 0x80)
                         return false;
-                point = point << 6 | (s[i] & 0x3f);
-        }
-        point <<= 6 * missing;
-        return has_unseen(point, point | ((1U << 6 * missing) - 1));
+        return true;
+}
+
+/* By itself, some terminals obey it: 0x9b is their ESC [. */
+static bool is_raw_control(unsigned char byte)
+{
+        return byte >= 0x80 && byte <= 0x9f;
 }
 
 size_t text_make_printable(unsigned char *text, size_t n)
@@ -106,11 +122,11 @@ size_t text_make_printable(unsigned char *text, size_t n)
 
                 if (length == 0 && is_begun(text + at, n - at))
                         return at;
-                if (length == 0 || may_be_printed(point)) {
+                if (length == 0 ? !is_raw_control(text[at]) : may_be_printed(point)) {
                         at += MAX(length, 1);
                         continue;
                 }
-                for (; length > 0; length--)
+                for (length = MAX(length, 1); length > 0; length--)
                         text[at++] = '?';
         }
         return n;

@@ -5,9 +5,9 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "policy/inputs.h"
-#include "policy/outputs.h"
 #include "tool/toolbox.h"
 
 const char options_help[] =
@@ -171,16 +171,36 @@ static int append_value(struct options *options, const struct option *option, js
         return remember(options, option, (long)json_array_size(list) - 1);
 }
 
-/* PATH or PATH:/BOX; a host path with ":/" in its name has to be written in a policy file. */
-static json_t *path_value(const char *text)
+/* PATH or PATH:/BOX. Where a box has made a directory of that whole name it is not guessed which of
+ * the two is meant. */
+static int take_path(struct options *options, const struct option *option, const char *text,
+                     cbx_error *error)
 {
         const char *colon = NULL;
+        struct stat st;
 
         for (const char *at = text; (at = strstr(at, ":/")); at++)
                 colon = at;
         if (!colon)
-                return json_string(text);
-        return json_pack("{s:s#, s:s}", "host", text, (int)(colon - text), "box", colon + 1);
+                return append_value(options, option, json_string(text));
+        if (lstat(text, &st) == 0) {
+                error_set(error, -EINVAL, option->name,
+                          "\"%.200s\" may be that path, or \"%.*s\" shown as \"%.100s\"", text,
+                          (int)MIN(colon - text, 100), text, colon + 1);
+                error_hint(error, "write it in a policy file: {\"host\": ..., \"box\": ...}");
+                return -EINVAL;
+        }
+        return append_value(options, option,
+                            json_pack("{s:s#, s:s}", "host", text, (int)(colon - text), "box",
+                                      colon + 1));
+}
+
+int options_show(struct options *options, const char *host, const char *box, cbx_error *error)
+{
+        static const struct option option = { "--read", APPEND_PATH, "files", "read", false };
+        json_t *value = box ? json_pack("{s:s, s:s}", "host", host, "box", box) : json_string(host);
+
+        return append_value(options, &option, value) < 0 ? error_oom(error) : 0;
 }
 
 static json_t *tmpfs_value(const char *text)
@@ -279,12 +299,15 @@ static int take_unprotect(struct options *options, const char *value)
 static int take(struct options *options, const struct option *option, const char *value,
                 cbx_error *error)
 {
+        if (!text_is_valid(value))
+                return error_set(error, -EILSEQ, option->name,
+                                 "has a byte in it that is no UTF-8: a policy cannot name it");
         if (option->none && strcmp(value, "none") == 0)
                 return set_value(options, option, json_null());
         switch (option->kind) {
         case SET_PATH:
                 options->workspace = true;
-                return set_value(options, option, path_value(value));
+                return set_value(options, option, json_string(value));
         case SET_TEXT:
                 return set_value(options, option, json_string(value));
         case SET_NUMBER:
@@ -293,7 +316,7 @@ static int take(struct options *options, const struct option *option, const char
         case APPEND:
                 return append_value(options, option, json_string(value));
         case APPEND_PATH:
-                return append_value(options, option, path_value(value));
+                return take_path(options, option, value, error);
         case APPEND_TMPFS:
                 return append_value(options, option, tmpfs_value(value));
         case VARIABLE:
@@ -507,7 +530,7 @@ int cli_guard_tools(const struct options *options, cbx_toolbox *toolbox, cbx_err
         int r = options->file ? toolbox_hold(toolbox, options->file, false) : 0;
 
         for (size_t i = 0; r == 0 && i < options->n_inputs; i++)
-                if (!outputs_is_stream(options->inputs[i].path))
+                if (!inputs_is_stream(options->inputs[i].path))
                         r = toolbox_hold(toolbox, options->inputs[i].path,
                                          options->inputs[i].secret);
         return r < 0 ? error_oom(error) : 0;

@@ -243,6 +243,29 @@ static int run_here(struct run *run, cbx_policy *policy, struct plan_options *op
         }
 }
 
+/* A box may have left a pipe there, which nobody writes to: what is a stream is one by its name. */
+static int check_stdin(int fd, const char *file, const char *where, cbx_error *error)
+{
+        struct stat st = { 0 };
+        int flags = fcntl(fd, F_GETFL), r;
+
+        if (fstat(fd, &st) < 0 || (!S_ISREG(st.st_mode) && !inputs_is_stream(file))) {
+                bool directory = S_ISDIR(st.st_mode);
+
+                base_close(fd);
+                error_set(error, directory ? -EISDIR : -EINVAL, where, "%s is %s", file,
+                          directory ? "a directory" : "no regular file");
+                if (!directory)
+                        error_hint(error, "a pipe of the caller's own is /dev/fd/N");
+                return directory ? -EISDIR : -EINVAL;
+        }
+        if (fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) == 0)
+                return fd;
+        r = error_set(error, -errno, where, "cannot read %s: %s", file, strerror(errno));
+        base_close(fd);
+        return r;
+}
+
 static int open_stdin(struct run *run, const cbx_policy *policy, cbx_error *error)
 {
         const char *file = run->stdin_file ? run->stdin_file : run->spec.stdin_file;
@@ -254,17 +277,13 @@ static int open_stdin(struct run *run, const cbx_policy *policy, cbx_error *erro
         if (run->tty)
                 return STDIN_FILENO;
         if (file && !none) {
-                fd = inputs_open(policy, file, O_RDONLY | O_CLOEXEC | O_NOCTTY, "the input", where,
-                                 error);
+                fd = inputs_open(policy, file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
+                                 "the input", where, error);
                 if (fd < 0)
                         return error->code < 0 ? fd
                                                : error_set(error, fd, where, "cannot open %s: %s",
                                                            file, strerror(-fd));
-                if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
-                        base_close(fd);
-                        return error_set(error, -EISDIR, where, "%s is a directory", file);
-                }
-                return fd;
+                return check_stdin(fd, file, where, error);
         }
         /* A terminal is never passed on: what is typed belongs to whoever typed it. */
         if (none || run->spec.stdin_none || run->spec.stdin_text || isatty(STDIN_FILENO))

@@ -178,9 +178,7 @@ static enum rule find_rule(const struct options *options, const char *directory)
 int verb_show_here(struct options *options, bool *ret_left_out, cbx_error *error)
 {
         _cleanup_free_ char *directory = getcwd(NULL, 0);
-        char *argv[] = { (char *)"--read", directory, NULL };
         enum rule rule;
-        int index = 0, r;
 
         if (options->file || options->workspace || !directory || directory[0] != '/' ||
             is_system(directory))
@@ -192,8 +190,11 @@ int verb_show_here(struct options *options, bool *ret_left_out, cbx_error *error
                 *ret_left_out = rule == RULE_NONE;
                 return 0;
         }
-        r = options_take(options, 2, argv, &index, error);
-        return MIN(r, 0);
+        if (!text_is_valid(directory)) {
+                *ret_left_out = true; /* a policy cannot name it */
+                return 0;
+        }
+        return options_show(options, directory, NULL, error);
 }
 
 /* ---- Missing it ---- */

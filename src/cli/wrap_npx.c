@@ -139,18 +139,6 @@ static void look(const struct package *package, struct found *best)
         look_in_cache(cache, package, best);
 }
 
-static int show(struct options *options, const char *host, const char *box, cbx_error *error)
-{
-        _cleanup_free_ char *value = NULL;
-        int index = 0;
-
-        if (asprintf(&value, "%s%s%s", host, box ? ":" : "", box ?: "") < 0)
-                return error_oom(error);
-        return MIN(options_take(options, 2, (char *[]){ (char *)"--read", value, NULL }, &index,
-                                error),
-                   0);
-}
-
 /* Node is a single file; where it lies in a home, show that and nothing around it. */
 static int show_node(struct options *options, cbx_error *error)
 {
@@ -165,7 +153,7 @@ static int show_node(struct options *options, cbx_error *error)
                         continue;
                 if (strncmp(candidate, "/usr/", 5) == 0 || strncmp(candidate, "/bin/", 5) == 0)
                         return 0;
-                return show(options, real, candidate, error);
+                return options_show(options, real, candidate, error);
         }
         return 0;
 }
@@ -183,7 +171,7 @@ static int take(const struct found *found, char **rest, struct options *options,
         for (; *rest; rest++)
                 if (list_add(&argv, *rest) < 0)
                         return error_oom(error);
-        r = show(options, modules, NULL, error);
+        r = options_show(options, modules, NULL, error);
         if (r == 0)
                 r = show_node(options, error);
         if (r < 0)

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "policy/mounts.h"
 #include "policy/outputs.h"
@@ -182,6 +183,14 @@ int inputs_refuse_places(const cbx_policy *policy, const struct inputs_mounts *m
         return 0;
 }
 
+bool inputs_is_stream(const char *path)
+{
+        struct stat st;
+
+        return outputs_is_stream(path) && (stat(path, &st) < 0 || st.st_nlink == 0 ||
+                                           (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)));
+}
+
 int inputs_open(const cbx_policy *policy, const char *path, int flags, const char *what,
                 const char *where, cbx_error *error)
 {
@@ -196,7 +205,7 @@ int inputs_open(const cbx_policy *policy, const char *path, int flags, const cha
         char directory[PATH_MAX];
         int fd;
 
-        if (!inputs_writes(policy) || outputs_is_stream(path) || !here(directory) ||
+        if (!inputs_writes(policy) || inputs_is_stream(path) || !here(directory) ||
             policy_follow(directory, path, &canonical, &links) < 0) {
                 fd = open(path, flags);
                 return fd < 0 ? -errno : fd;
@@ -298,7 +307,7 @@ int inputs_hold(cbx_policy **policy, const char *what, const char *path, const c
         char directory[PATH_MAX];
         int r = 0;
 
-        if (!inputs_writes(*policy) || outputs_is_stream(path) || !here(directory))
+        if (!inputs_writes(*policy) || inputs_is_stream(path) || !here(directory))
                 return 0;
         (void)inputs_mounts_read(&mounts);
         canonical = policy_canonical(directory, path);
@@ -349,7 +358,7 @@ int inputs_hide(cbx_policy **policy, const char *what, const char *path, const c
         char directory[PATH_MAX];
         int r = inputs_hold(policy, what, path, where, error);
 
-        if (r < 0 || outputs_is_stream(path) || access(path, F_OK) < 0 || !here(directory))
+        if (r < 0 || inputs_is_stream(path) || access(path, F_OK) < 0 || !here(directory))
                 return r;
         canonical = policy_canonical(directory, path);
         return canonical ? add_to(policy, "hide", canonical, error) : error_oom(error);

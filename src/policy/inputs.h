@@ -45,10 +45,11 @@ int inputs_refuse_places(const cbx_policy *policy, const struct inputs_mounts *m
                          const struct inputs_item *item, char *const *places, const char *where,
                          cbx_error *error);
 
+/* Is it a stream of the caller's: a device, or a descriptor that leads to no file with a name? */
+bool inputs_is_stream(const char *path);
+
 /* Hold it where a box of this policy may write it: the policy is replaced by one that does. A link
- * on the way that a box may change is refused. Files below /dev and /proc are streams, and left
- * alone.
- */
+ * on the way that a box may change is refused. Streams are left alone. */
 int inputs_hold(cbx_policy **policy, const char *what, const char *path, const char *where,
                 cbx_error *error);
 

@@ -13,7 +13,6 @@
 #include <sys/stat.h>
 
 #include "policy/inputs.h"
-#include "policy/outputs.h"
 #include "policy/pins.h"
 
 /* ---- What toolboxes go by ---- */
@@ -137,7 +136,7 @@ static int add_absolute(char ***list, const char *path)
 {
         char directory[PATH_MAX], *text;
 
-        if (outputs_is_stream(path) || (path[0] != '/' && !getcwd(directory, sizeof(directory))))
+        if (inputs_is_stream(path) || (path[0] != '/' && !getcwd(directory, sizeof(directory))))
                 return 0;
         if (asprintf(&text, "%s%s%s", path[0] == '/' ? "" : directory, path[0] == '/' ? "" : "/",
                      path) < 0)

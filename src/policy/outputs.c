@@ -8,17 +8,25 @@
 
 #include "policy/pins.h"
 
-static bool is_below(const char *path, const char *directory)
+static bool is_number(const char *text)
 {
-        size_t n = strlen(directory);
-
-        return strncmp(path, directory, n) == 0 && path[n] == '/';
+        return *text && text[strspn(text, "0123456789")] == '\0';
 }
 
-/* As it is spelled: what a link that a box could make leads to does not count. */
+/* As it is spelled, to the letter: /dev/.. and /proc/self/cwd lead anywhere, also to what a box has
+ * left there. */
 bool outputs_is_stream(const char *path)
 {
-        return (is_below(path, "/dev") && !is_below(path, "/dev/shm")) || is_below(path, "/proc");
+        static const char *const numbered[] = { "/dev/fd/", "/dev/pts/", "/proc/self/fd/" };
+        static const char *const others[] = { "/dev/", "/dev/.", "/dev/..", "/dev/shm" };
+        bool is = strncmp(path, "/dev/", 5) == 0 && !strchr(path + 5, '/');
+
+        for (size_t i = 0; is && i < ARRAY_SIZE(others); i++)
+                is = strcmp(path, others[i]) != 0;
+        for (size_t i = 0; !is && i < ARRAY_SIZE(numbered); i++)
+                is = strncmp(path, numbered[i], strlen(numbered[i])) == 0 &&
+                     is_number(path + strlen(numbered[i]));
+        return is;
 }
 
 static int refuse_link(const char *path, const char *where, cbx_error *error)
@@ -60,6 +68,8 @@ int outputs_open(const char *path, int flags, mode_t mode, const char *where, cb
         _cleanup_fd_ int fd = -1;
         int r;
 
+        if (!*path)
+                return error_set(error, -EINVAL, where, "is empty: no file is named");
         if (outputs_is_stream(path)) {
                 fd = open(path, always | flags);
                 return fd < 0 ? error_set(error, -errno, where, "cannot write %s: %s", path,

@@ -9,12 +9,12 @@
 
 #include "base/base.h"
 
-/* Open a file for writing, O_TRUNC or O_APPEND in `flags`; it is made where it is not there. What
- * is below /dev or /proc, but for /dev/shm, is a stream of the caller's and opened as it is.
+/* Open a file for writing, O_TRUNC or O_APPEND in `flags`; it is made where it is not there. A
+ * device, /dev/stdout, /dev/fd/N or /proc/self/fd/N is the caller's and opened as it is.
  * `where` names the option in refusals. Returns a descriptor or a negative errno. */
 int outputs_open(const char *path, int flags, mode_t mode, const char *where, cbx_error *error);
 
-/* Is it one of those streams? */
+/* Is it spelled as one of those? */
 bool outputs_is_stream(const char *path);
 
 #endif

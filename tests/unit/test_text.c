@@ -54,8 +54,10 @@ static void what_steers_or_hides_does_not(void **state)
 static void a_stream_may_be_cut_anywhere(void **state)
 {
         static const char text[] =
-                "a\033b\n\t\u202ec\u202c\u200d\u20ac\xc2\x9b\U000e0041\xe9 \xe2\x80.\xff\u0601";
-        static const char expected[] = "a?b\n\t???c???\u200d\u20ac??????\xe9 \xe2\x80.\xff\u0601";
+                "a\033b\n\t\u202ec\u202c\u200d\u20ac\xc2\x9b\U000e0041\xe9 \xe2\x80.\xff\u0601"
+                "\x9b\x80\x9f\xa0";
+        static const char expected[] = "a?b\n\t???c???\u200d\u20ac??????\xe9 \xe2?.\xff\u0601"
+                                       "???\xa0";
         size_t n = sizeof(text) - 1;
 
         (void)state;
