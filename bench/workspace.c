@@ -5,7 +5,6 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -87,13 +86,11 @@ static double run_prepared(struct contestant *self)
 
 static char *in_directory(const char *script)
 {
-        static const char change[] = "cd \"$0\" && ";
-        char *text = malloc(strlen(change) + strlen(script) + 1);
+        char *text;
 
-        if (!text)
+        if (asprintf(&text, "cd \"$0\" && %s", script) < 0)
                 die("memory");
-        strcpy(text, change);
-        return strcat(text, script);
+        return text;
 }
 
 static void run_once(const char *directory, const char *script)
