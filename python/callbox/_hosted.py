@@ -5,7 +5,6 @@ what any box says (src/tool/python_describe.c)."""
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import importlib.util
 import inspect
@@ -244,6 +243,8 @@ def _frames(error: BaseException) -> Any:
 
 
 def _not_there(key: str) -> Dict[str, Any]:
+    import difflib
+
     names = [name for name, thing in vars(loaded.found).items() if callable(thing) and name[:2] != "__"]
     near = difflib.get_close_matches(key, names, 1)
     return {"text": f"there is no function {key!r} in it", "nearest": near[0] if near else ""}
