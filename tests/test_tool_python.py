@@ -333,6 +333,8 @@ def checks():
     check(b"there is no function 'fetsh' in it\n    to fix it: did you mean \"fetch\"?" in done.out, lambda: f"it says {done.out!r}")
     done = tool("call", "--python-tools", folder / "none.py", "x")
     check(done.code == 125 and b"cannot read" in done.err, lambda: f"it says {done.err!r}")
+    done = tool("call", "--python-tools", folder / "tools.py", "--python", "nopython", "fetch", '{"x": 1}')
+    check(done.code == 125 and b'callbox: --python: there is no interpreter "nopython"' in done.err, lambda: f"it says {done.err!r}")
 
 
 @case("what a manifest may not say of a Python function")

@@ -63,6 +63,8 @@ int python_options_load(const struct python_options *python, cbx_toolbox *toolbo
                 if (r < 0 && error && strcmp(error->where, "source") == 0)
                         snprintf(error->where, sizeof(error->where), "--python-tools %.100s",
                                  python->sources[i]);
+                else if (r < 0 && error && strcmp(error->where, "python") == 0)
+                        snprintf(error->where, sizeof(error->where), "--python");
         }
         return r;
 }

@@ -106,7 +106,7 @@ static int open_tools(struct tool_command *command, struct box_of_tools *tools, 
 
         if (!command->tools && command->python.n_sources == 0) {
                 error_set(error, -EINVAL, "--tools", "is missing: the folder of manifests");
-                error_hint(error, "or name a Python file: --python-tools tools.py");
+                error_hint(error, "name one, or a Python file: --python-tools tools.py");
                 return -EINVAL;
         }
         options_guard(&command->options, "the folder of manifests", command->tools, "--tools",

@@ -331,10 +331,14 @@ static int fill_source(const cbx_toolbox *toolbox, const char *word, struct tool
         const char *slash;
         int r = python_source_of(word, &source->python, error);
 
-        if (r == 0)
-                r = python_find_interpreter(toolbox->python, NULL, &source->python.program, error);
         if (r < 0)
                 return r;
+        r = python_find_interpreter(toolbox->python, NULL, &source->python.program, error);
+        if (r < 0) {
+                if (error)
+                        snprintf(error->where, sizeof(error->where), "python");
+                return r;
+        }
         source->python.path = list_new();
         slash = source->python.file ? strrchr(source->python.file, '/') : NULL;
         source->name = strdup(slash ? slash + 1 : source->python.module);
