@@ -150,28 +150,30 @@ int cbx_capabilities_print(const cbx_capability_list *list, char **ret_json, cbx
 json_t *client_describe_backend(const char *name, const cbx_capability_list *list,
                                 const cbx_error *refused)
 {
-        json_t *json = json_pack("{s:s, s:b}", "name", name, "available", list && list->met);
-        const cbx_guarantee *const *missing;
+        const struct owner *owner = list ? list->owner : NULL;
+        bool available = owner && list->met;
+        json_t *json = json_pack("{s:s, s:b}", "name", name, "available", available);
+        const cbx_guarantee **missing;
 
         if (!json)
                 return NULL;
-        if (!list) {
+        if (!owner) {
                 json_object_set_new(json, "why", json_string(refused->text));
                 json_object_set_new(json, "fix", json_string(refused->hint));
                 return json;
         }
-        for (missing = list->guarantees; *missing; missing++)
-                if (!(*missing)->enforced && (*missing)->required)
-                        break;
-        if (!list->met && *missing) {
+        missing = owner->list;
+        while (*missing && ((*missing)->enforced || !(*missing)->required))
+                missing++;
+        if (!available && *missing) {
                 json_object_set_new(json, "why",
                                     json_sprintf("the guarantee \"%s\" is not kept: %s",
                                                  (*missing)->name, (*missing)->by));
                 json_object_set_new(json, "fix", json_string((*missing)->fix));
         }
-        if (strcmp(name, list->backend) != 0)
-                json_object_set_new(json, "uses", json_string(list->backend));
-        json_object_set(json, "guarantees", ((const struct owner *)list->owner)->guarantees);
+        if (strcmp(name, owner->backend) != 0)
+                json_object_set_new(json, "uses", json_string(owner->backend));
+        json_object_set(json, "guarantees", owner->guarantees);
         return json;
 }
 
