@@ -131,6 +131,8 @@ def wardens():
     found = {}
     for pid in harness.programs("callbox\0warden\0--connection"):
         with contextlib.suppress(OSError), open(f"/proc/{pid}/stat") as stream:
+            if os.readlink(f"/proc/{pid}/exe") != CALLBOX:
+                continue
             found[pid] = int(stream.read().rsplit(")", 1)[1].split()[1])
     return {pid for pid, parent in found.items() if parent not in found}
 

@@ -794,7 +794,7 @@ class Wire:
 
     def __init__(self, path):
         self.connection = hello(path)
-        policy = number(1) + text(b"{}") + text(b"/") + number(0) + number(0) + number(0) + number(0) + number(0)
+        policy = number(1) + text(b"{}") + text(b"/") + number(0) + number(0) + number(0) + number(0) + number(0) + number(0)
         self.say(self.connection, self.POLICY, policy)
 
     def say(self, to, kind, body, fds=()):

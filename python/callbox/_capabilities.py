@@ -5,12 +5,14 @@ say."""
 from __future__ import annotations
 
 import json
-from typing import Any, List, Mapping, NamedTuple, Optional
+from typing import TYPE_CHECKING, Any, List, Mapping, NamedTuple, Optional
 
 from . import _channel
 from ._error import CallboxError
-from ._native import Warden, default_warden
-from ._policy import Policy
+from ._native import Warden, default_warden, native
+
+if TYPE_CHECKING:
+    from ._policy import Policy
 
 __all__ = ["Backend", "Capabilities", "Capability", "backends", "capabilities"]
 
@@ -65,7 +67,7 @@ def _ask(warden: Optional[Warden]) -> Any:
 def capabilities(policy: Optional[Policy] = None, *, warden: Optional[Warden] = None) -> Capabilities:
     """Every guarantee of calls under this policy, here, as their reports will list it."""
     asked = _ask(warden)
-    found = json.loads(asked.capabilities((policy or Policy())._for_use()))
+    found = json.loads(asked.capabilities(native.Policy("{}") if policy is None else policy._for_use()))
     return Capabilities(found["backend"], found["met"], _listed(found["guarantees"]), list(found["warnings"]))
 
 

@@ -7,13 +7,12 @@ import json
 import os
 from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
-from . import _channel, _inputs
+from . import _capabilities, _channel, _inputs
 from ._error import CallboxError
 from ._late import difflib
 from ._native import native
 
 if TYPE_CHECKING:
-    from ._capabilities import Capabilities
     from ._native import Warden
 
 PathRule = Union[str, "os.PathLike[str]", Tuple[Any, str], Mapping[str, str]]
@@ -217,11 +216,9 @@ class Policy:
         assert isinstance(document, dict)
         return document
 
-    def capabilities(self, *, warden: Optional[Warden] = None) -> Capabilities:
+    def capabilities(self, *, warden: Optional[Warden] = None) -> _capabilities.Capabilities:
         """Every guarantee of calls under this policy, here, before there is one."""
-        from ._capabilities import capabilities  # which needs this module
-
-        return capabilities(self, warden=warden)
+        return _capabilities.capabilities(self, warden=warden)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Policy) and hash(self) == hash(other)
