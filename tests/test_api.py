@@ -155,9 +155,9 @@ def soname():
 # ---- The header --------------------------------------------------------------------------------
 
 
-@case("the header stands alone, in C and C++, in fewer than 700 lines")
+@case("the header stands alone, in C and C++, in fewer than 750 lines")
 def header_alone():
-    check(len(text_of("include", "callbox.h").splitlines()) < 700, "it is too long")
+    check(len(text_of("include", "callbox.h").splitlines()) < 750, "it is too long")
     use = "#include <callbox.h>\n" + "\n".join(
         f"static {kind} a_{kind} = {kind.upper()}_INIT; {kind} *use_{kind}(void); {kind} *use_{kind}(void)"
         f" {{ return &a_{kind}; }}"

@@ -798,7 +798,8 @@ class Wire:
         self.say(self.connection, self.POLICY, policy)
 
     def say(self, to, kind, body, fds=()):
-        to.sendmsg([struct.pack("=IIQ", kind, 0, len(body)) + body], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else [])
+        with contextlib.suppress(BrokenPipeError):  # who said nonsense before is not listened to
+            to.sendmsg([struct.pack("=IIQ", kind, 0, len(body)) + body], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else [])
 
     def start(self, line, again, *argv, fds=(), mode=library.CAPTURE):
         words = number(len(argv)) + b"".join(text(word) for word in argv)
@@ -852,14 +853,15 @@ def lines():
             "a number too high": lambda: peer.open(9, b"/bin/true"),
         }
         counts = []
-        for _ in range(6):
+        for _ in range(12):
             for title, spoil in spoilt.items():
                 kept = spoil()
                 equal(peer.said(peer.connection), None, title)
                 del kept
                 peer = Wire(warden.path)
             counts.append(len(os.listdir(f"/proc/{warden.process.pid}/fd")))
-        check(counts[-1] < counts[0] + 40, f"so many descriptors are open: {counts}")
+        # Meanwhile boxes are made ahead, which hold some.
+        check(counts[-1] < counts[0] + 40 + 16 * 4, f"so many descriptors are open: {counts}")
         equal(warden.run("echo", "fine").out, b"fine\n", "another client")
 
 

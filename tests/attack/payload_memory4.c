@@ -11,7 +11,7 @@
 
 #define PIECE (8 * MIB)
 
-static char block[MIB];
+static char block[64 * 1024];
 
 /* In flight, sealed, so that nobody can empty it, as another descriptor of the same file. */
 static long take_sealed(long total, int (*again)(int fd))
@@ -24,7 +24,7 @@ static long take_sealed(long total, int (*again)(int fd))
         for (; have < total; have += PIECE) {
                 int fd = (int)syscall(SYS_memfd_create, "m", 2 /* MFD_ALLOW_SEALING */), other;
 
-                for (long i = 0; fd >= 0 && i < PIECE; i += MIB)
+                for (long i = 0; fd >= 0 && i < PIECE; i += (long)sizeof(block))
                         if (write(fd, block, sizeof(block)) < 0)
                                 return have;
                 other = again(fd);

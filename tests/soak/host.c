@@ -4,9 +4,11 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -173,7 +175,18 @@ int host_mounts(void)
         return n;
 }
 
-/* Directories of a name that callbox gives, however deep. */
+/* Whoever lives has a lock on his. */
+static bool is_left(const char *path)
+{
+        int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        bool left = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
+
+        if (fd >= 0)
+                close(fd);
+        return left;
+}
+
+/* Directories of a name that callbox gives, and that nobody holds, however deep. */
 static int count_cgroups(const char *path, int depth)
 {
         DIR *directory = depth > 0 ? opendir(path) : NULL;
@@ -185,8 +198,8 @@ static int count_cgroups(const char *path, int depth)
 
                 if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
                         continue;
-                n += strncmp(entry->d_name, "callbox-", 8) == 0;
                 snprintf(below, sizeof(below), "%s/%s", path, entry->d_name);
+                n += strncmp(entry->d_name, "callbox-", 8) == 0 && is_left(below);
                 n += count_cgroups(below, depth - 1);
         }
         if (directory)

@@ -37,7 +37,7 @@ struct host_use {
         int boxes;       /* that wait */
         int zombies;     /* below the warden */
         int mounts;      /* of this mount namespace */
-        int cgroups;     /* of callbox's, anywhere */
+        int cgroups;     /* of callbox's, anywhere, that nobody holds */
 };
 
 int host_entries(const char *path); /* . and .. included */
