@@ -6,6 +6,8 @@
 #include "serve/builtin.h"
 #include "serve/serve_parts.h"
 
+#define OWN_META "callbox/" /* what keys of _meta begin with that only callbox may give */
+
 static json_t *text_block(const char *text)
 {
         return json_pack("{s:s, s:s}", "type", "text", "text", text);
@@ -105,8 +107,8 @@ static int add_report(const struct serve_call *call, const cbx_report *report, j
         if (!beside)
                 return json_object_set_new(answer, "structuredContent", value);
         if (meta)
-                return json_object_set_new(meta, "callbox/report", value);
-        return json_object_set_new(answer, "_meta", json_pack("{s:o}", "callbox/report", value));
+                return json_object_set_new(meta, OWN_META "report", value);
+        return json_object_set_new(answer, "_meta", json_pack("{s:o}", OWN_META "report", value));
 }
 
 int content_add_route(json_t *answer, const cbx_result *result)
@@ -117,8 +119,8 @@ int content_add_route(json_t *answer, const cbx_result *result)
                 return 0;
         route = json_pack("{s:s, s:s}", "to", result->route, "reason", result->route_reason);
         if (meta)
-                return json_object_set_new(meta, "callbox/route", route);
-        return json_object_set_new(answer, "_meta", json_pack("{s:o}", "callbox/route", route));
+                return json_object_set_new(meta, OWN_META "route", route);
+        return json_object_set_new(answer, "_meta", json_pack("{s:o}", OWN_META "route", route));
 }
 
 /* A failed call has nothing that its schema promises: then the report is beside the result. */
@@ -242,6 +244,8 @@ static enum content_kind read_blocks(const json_t *given, struct rpc_failure *fa
         const json_t *failed = json_object_get(given, "isError");
         const json_t *meta = json_object_get(given, "_meta");
         cbx_error error = CBX_ERROR_INIT;
+        const char *key;
+        json_t *value;
         char text[160];
 
         if (json_check_keys((json_t *)given, NULL, JSON_WORDS(known), &error) < 0) {
@@ -259,6 +263,12 @@ static enum content_kind read_blocks(const json_t *given, struct rpc_failure *fa
                 return wrong(failure, "isError must be true or false");
         if (meta && !json_is_object(meta))
                 return wrong(failure, "_meta must be an object");
+        json_object_foreach((json_t *)meta, key, value)
+        {
+                if (strncmp(key, OWN_META, strlen(OWN_META)) == 0)
+                        return wrong(failure, "what begins with " OWN_META
+                                              " in _meta is said by callbox alone");
+        }
         return CONTENT_BLOCKS;
 }
 

@@ -14,7 +14,7 @@
 struct keep {
         struct keep_place place;
         bool caged;
-        char names[FILES_MAX][64];
+        char names[FILES_MAX][KEEP_NAME];
         size_t next;
 };
 
@@ -90,8 +90,14 @@ const char *keep_shown(const struct keep *keep)
 void keep_begin(struct keep *keep, struct keep_stream *stream, const char *id, const char *which,
                 size_t room)
 {
+        char secret[KEEP_SECRET] = "";
+
         *stream = (struct keep_stream){ .keep = keep, .room = room, .fd = -1 };
-        snprintf(stream->name, sizeof(stream->name), "%.40s.%.16s", id, which);
+        /* Other calls see the same directory, perhaps of other clients: whoever was told of it
+         * reads it. */
+        if (!keep || keep_place_secret(secret) < 0)
+                stream->keep = NULL;
+        snprintf(stream->name, sizeof(stream->name), "%.40s-%s.%.16s", id, secret, which);
 }
 
 static void give_up(struct keep_stream *stream)

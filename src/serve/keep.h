@@ -2,7 +2,8 @@
 /*
  * Output that is too long for an answer, whole: in files of a directory that boxes see read-only,
  * so that a model can read it in parts. The directory is made when the server starts and goes with
- * it; nobody else of the host can enter it. The latest outputs are kept, each up to a size.
+ * it; nobody else of the host can enter it, and no box can list it. The latest outputs are kept,
+ * each up to a size.
  */
 #ifndef SERVE_KEEP_H
 #define SERVE_KEEP_H
@@ -14,6 +15,7 @@
 #define KEEP_SHOWN "/run/callbox/output" /* where boxes see it that have mounts of their own */
 #define KEEP_OUTER "callbox-mcp-"
 #define KEEP_INNER "output"
+#define KEEP_NAME 96 /* bytes of a name */
 
 struct keep;
 
@@ -38,8 +40,8 @@ static inline bool keep_is_shown(const char *path)
 
 /* One stream of one call. Nothing is written until there is more than `room` bytes of it. */
 struct keep_stream {
-        struct keep *keep; /* NULL: it is not kept */
-        char name[64];     /* of its file */
+        struct keep *keep;    /* NULL: it is not kept */
+        char name[KEEP_NAME]; /* of its file */
         size_t room;
         struct buffer first;
         int fd; /* -1: there is none yet, or no more */

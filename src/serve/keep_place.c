@@ -15,7 +15,6 @@
 #include "serve/keep.h"
 
 #define TRIES 16
-#define SECRET 16 /* bytes */
 
 /* ---- Removing ---- */
 
@@ -35,9 +34,10 @@ static void remove_files(int directory)
 
 static void remove_inner(int outer, const char *name)
 {
-        _cleanup_fd_ int inner =
-                openat(outer, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        _cleanup_fd_ int inner = -1;
 
+        if (fchmodat(outer, name, 0700, 0) == 0) /* so that we can list it */
+                inner = openat(outer, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
         if (inner >= 0)
                 remove_files(inner);
         (void)unlinkat(outer, name, AT_REMOVEDIR);
@@ -146,20 +146,24 @@ static int make_outer(const char *parent, struct keep_place *place)
         return 0;
 }
 
-/* A name that nobody can guess, in a directory that nobody else can list. */
-static int choose_name(bool secret, char name[64])
+int keep_place_secret(char ret[KEEP_SECRET])
 {
-        unsigned char bytes[SECRET];
-        char *end = name + snprintf(name, 64, KEEP_INNER);
+        unsigned char bytes[KEEP_SECRET / 2];
 
-        if (!secret)
-                return 0;
         if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
                 return -errno;
-        *end++ = '-';
         for (size_t i = 0; i < sizeof(bytes); i++)
-                end += snprintf(end, 3, "%02x", bytes[i]);
+                snprintf(ret + 2 * i, 3, "%02x", bytes[i]);
         return 0;
+}
+
+static int choose_name(bool secret, char name[64])
+{
+        char part[KEEP_SECRET] = "";
+        int r = secret ? keep_place_secret(part) : 0;
+
+        snprintf(name, 64, KEEP_INNER "%s%s", secret ? "-" : "", part);
+        return r;
 }
 
 static int make_inner(struct keep_place *place, bool secret)
@@ -173,10 +177,11 @@ static int make_inner(struct keep_place *place, bool secret)
                 place->inner = NULL;
                 return -ENOMEM;
         }
-        if (mkdirat(place->lock, name, 0755) < 0 || (secret && fchmod(place->lock, 0711) < 0))
+        if (mkdirat(place->lock, name, 0700) < 0 || (secret && fchmod(place->lock, 0711) < 0))
                 return -errno;
         place->fd = openat(place->lock, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-        if (place->fd < 0 || fchmod(place->fd, 0755) < 0)
+        /* Nobody lists it: what a call is to read it is told the name of (keep.c). */
+        if (place->fd < 0 || fchmod(place->fd, 0311) < 0)
                 return -errno;
         return 0;
 }

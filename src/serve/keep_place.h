@@ -12,9 +12,11 @@
 
 #include "base/base.h"
 
+#define KEEP_SECRET 17 /* 64 bits as text */
+
 struct keep_place {
         char *outer; /* which only we can enter, or list where it is secret ... */
-        char *inner; /* ... and in it what boxes see, who are somebody else */
+        char *inner; /* ... and in it what boxes enter, who are somebody else, and do not list */
         int fd;      /* of the inner one */
         int lock;    /* the outer one, locked */
         int alive;   /* the end of the pipe that only we have */
@@ -24,6 +26,9 @@ struct keep_place {
 /* `secret`: whoever has been told the path may enter: boxes that no mount leads there. */
 int keep_place_make(const char *parent, bool secret, struct keep_place *ret_place);
 void keep_place_remove(struct keep_place *place);
+
+/* A part of a name that nobody can guess. */
+int keep_place_secret(char ret[KEEP_SECRET]);
 
 /* Remove what servers of this user have left there. */
 void keep_place_sweep(const char *parent);
