@@ -18,6 +18,7 @@ static void pack_steps(struct pack *pack, const struct plan *plan)
                 pack_number(pack, step->directory);
                 pack_number(pack, step->writable);
                 pack_number(pack, step->size);
+                pack_number(pack, step->device);
         }
 }
 
@@ -78,6 +79,7 @@ static int unpack_steps(struct unpack *unpack, struct fork_plan *ret)
                         .directory = unpack_number(unpack),
                         .writable = unpack_number(unpack),
                         .size = unpack_number(unpack),
+                        .device = unpack_number(unpack),
                         .source = (char *)"",
                         .fd = -1,
                 };
