@@ -369,9 +369,7 @@ void doctor_explain_cgroup(const struct doctor_host *host, struct doctor_obstacl
         enum cgroup_obstacle obstacle = host->cgroup_obstacle;
 
         if (obstacle == CGROUP_FINE && host->cgroup_version == 1)
-                explain(ret,
-                        "the memory controller of cgroup v1 is used in boxes that a warden makes "
-                        "ahead, and on request: it makes a single call a tenth slower",
+                explain(ret, "cgroup v1: for boxes made ahead and on request, as it takes time",
                         "ask for it: --require cgroup, or \"require\" in a policy");
         else if (obstacle == CGROUP_FINE)
                 explain(ret, "no group could be made although there is a place for it",

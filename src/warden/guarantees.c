@@ -26,9 +26,9 @@ static const char *kept_memory_by(const cbx_policy *policy, struct guarantee_bas
                : cgroup == CGROUP_MEMORY ? "cgroup memory.limit_in_bytes, counting by init"
                : cgroup != CGROUP_NONE   ? "cgroup memory.max"
                : basis.unboxed           ? "counting by init; not in one that fights it"
-               : caged  ? "counting by init; not file locks, sockets in flight (a buffer each)"
-               : unseen ? "counting by init; not sockets in flight (a buffer each)"
-                        : "counting by init; not epoll sets in flight (a 25th of the host's)";
+               : caged                   ? "counting by init; not file locks, sockets in flight"
+               : unseen                  ? "counting by init; not sockets in flight"
+                                         : "counting by init; not epoll sets in flight";
 }
 
 /* Is its absence what the policy asked for, rather than the host's fault? */

@@ -117,7 +117,9 @@ int pool_open_cgroup(const struct pool *pool, bool forked, struct cgroup *cgroup
 {
         struct cgroup_parent *parent = &pool->pools->cgroup;
 
-        if (forked && parent->v1 && !guarantees_need_cgroup(pool->policy))
+        bool ahead = !forked && pool->pools->prepared_max > 0;
+
+        if (parent->v1 && !ahead && !guarantees_need_cgroup(pool->policy))
                 return 0;
         return cgroup_open(cgroup, parent, &pool->policy->limits, error);
 }
