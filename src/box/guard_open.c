@@ -157,6 +157,14 @@ static bool cuts_what_is_kept(const struct child *child, const struct opening *o
         return child->plan->caged && (opening->flags & O_TRUNC) && !guard_may_change(child, text);
 }
 
+/* Of this a shared mapping would be memory that nobody counts: as Landlock, which does not hold
+ * init, answers the program (landlock.c). */
+static bool makes_memory(const struct opening *opening, const struct statx *st)
+{
+        return S_ISCHR(st->stx_mode) && st->stx_rdev_major == 1 && st->stx_rdev_minor == 5 &&
+               (opening->flags & O_ACCMODE) != O_RDONLY;
+}
+
 /* May it be opened like this? */
 static int check(struct child *child, const struct opening *opening, int held, const char *text,
                  const struct statx *st, enum plan_keeping keeping)
@@ -167,6 +175,8 @@ static int check(struct child *child, const struct opening *opening, int held, c
                 return guard_refuse_hidden(child, text);
         if (!changes(opening))
                 return 0;
+        if (makes_memory(opening, st))
+                return -EACCES;
         if (S_ISDIR(st->stx_mode) && !is_nameless(opening))
                 return -EISDIR;
         if (keeping == PLAN_KEPT)

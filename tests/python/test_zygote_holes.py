@@ -294,7 +294,6 @@ SHARED = {
     "a temporary file, for reading": "f = tempfile.TemporaryFile(); f.truncate(4096); at = MMAP(0, 4096, READ, SHARED, f.fileno(), 0); f.close()",
     "a file in /dev/shm, for nothing": "fd = os.open('/dev/shm/x', 66); os.unlink('/dev/shm/x'); os.truncate(fd, 4096); at = MMAP(0, 4096, 0, SHARED, fd, 0); os.close(fd)",
     "no file, closed by mprotect": "at = MMAP(0, 4096, 3, SHARED | 32, -1, 0); libc.mprotect(ctypes.c_void_p(at), 4096, READ)",
-    "/dev/zero": "fd = os.open('/dev/zero', 2); at = MMAP(0, 4096, READ, SHARED, fd, 0); os.close(fd)",
     "a System V segment": "libc.shmat.restype = ctypes.c_void_p; at = libc.shmat(libc.shmget(0, 4096, 0o1600), 0, 0)",
 }
 SHARING = """
@@ -323,6 +322,11 @@ def test_s24_nothing_that_calls_share_can_be_made_writable(load, how):  # noqa: 
     for _ in range(4):
         changed, before, forked = get(box, "poison")
         assert changed and before == "00" and not forked
+
+
+def test_s24_there_is_nothing_to_share_by_a_device(load):  # noqa: F811
+    box = load("import os\ndef zero() -> int:\n    return os.open('/dev/zero', os.O_RDWR)\n")
+    assert "PermissionError" in box.call_sync("zero").error
 
 
 def test_s24_control_what_can_only_be_read_is_shared(load):  # noqa: F811
