@@ -87,6 +87,9 @@ void text_make_showable(char *text);
 /* The same for a stream of bytes, lines and all: bytes that are no UTF-8 stay. Returns how many are
  * ready; what is left, three bytes at most, is the beginning of a character. */
 size_t text_make_printable(unsigned char *text, size_t n);
+/* Where no more comes: what was left. What could still become a character that steers is replaced.
+ */
+void text_end_printable(unsigned char *begun, size_t n);
 
 /* ---- Buffers: a growing run of bytes. ---- */
 

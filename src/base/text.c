@@ -63,12 +63,17 @@ static const struct {
         { 0x13430, 0x1343f }, { 0x1bca0, 0x1bca3 }, { 0x1d173, 0x1d17a }, { 0xe0000, 0xe0fff },
 };
 
-static bool is_unseen(uint32_t point)
+static bool has_unseen(uint32_t first, uint32_t last)
 {
-        for (size_t i = 0; i < ARRAY_SIZE(unseen) && point >= unseen[i].first; i++)
-                if (point <= unseen[i].last)
+        for (size_t i = 0; i < ARRAY_SIZE(unseen) && last >= unseen[i].first; i++)
+                if (first <= unseen[i].last)
                         return true;
         return false;
+}
+
+static bool is_unseen(uint32_t point)
+{
+        return has_unseen(point, point);
 }
 
 void text_make_showable(char *text)
@@ -130,4 +135,18 @@ size_t text_make_printable(unsigned char *text, size_t n)
                         text[at++] = '?';
         }
         return n;
+}
+
+void text_end_printable(unsigned char *begun, size_t n)
+{
+        size_t length = n == 0 || begun[0] < 0xe0 ? 2 : begun[0] < 0xf0 ? 3 : 4, bits;
+        uint32_t point = n == 0 ? 0 : begun[0] & (0xffU >> (length + 1));
+
+        for (size_t i = 1; i < n; i++)
+                point = point << 6 | (begun[i] & 0x3f);
+        bits = 6 * (length - n);
+        for (size_t i = 0; i < n; i++)
+                if (is_raw_control(begun[i]) ||
+                    has_unseen(point << bits, point << bits | ((1U << bits) - 1)))
+                        begun[i] = '?';
 }

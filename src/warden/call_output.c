@@ -104,13 +104,16 @@ static void hold_back(struct call *call, struct call_stream *stream, const char 
         call_watch(call, &stream->target, EPOLLOUT);
 }
 
-/* The rest of the character does not come any more. */
+/* The rest of the character does not come any more: it is none. */
 static void end_held(struct call *call, struct call_stream *stream)
 {
-        size_t n = stream->n_held ? take(call, stream, "???", stream->n_held) : 0;
+        const char *held = (const char *)stream->held;
+        size_t n;
 
+        text_end_printable(stream->held, stream->n_held);
+        n = stream->n_held ? take(call, stream, held, stream->n_held) : 0;
         if (n > 0)
-                (void)hand_on(call, stream, "???", n);
+                (void)hand_on(call, stream, held, n);
         stream->n_held = 0;
 }
 
