@@ -171,28 +171,27 @@ static int append_value(struct options *options, const struct option *option, js
         return remember(options, option, (long)json_array_size(list) - 1);
 }
 
-/* PATH or PATH:/BOX. Where a box has made a directory of that whole name it is not guessed which of
- * the two is meant. */
-static int take_path(struct options *options, const struct option *option, const char *text,
-                     cbx_error *error)
+/* PATH or PATH:/BOX. Where there is something of that whole name, which a box may have made, it is
+ * not guessed which of the two is meant. */
+static int read_path(const struct option *option, const char *text, cbx_error *error,
+                     json_t **ret_value)
 {
         const char *colon = NULL;
         struct stat st;
 
         for (const char *at = text; (at = strstr(at, ":/")); at++)
                 colon = at;
-        if (!colon)
-                return append_value(options, option, json_string(text));
-        if (lstat(text, &st) == 0) {
+        if (colon && lstat(text, &st) == 0) {
                 error_set(error, -EINVAL, option->name,
                           "\"%.200s\" may be that path, or \"%.*s\" shown as \"%.100s\"", text,
                           (int)MIN(colon - text, 100), text, colon + 1);
                 error_hint(error, "write it in a policy file: {\"host\": ..., \"box\": ...}");
                 return -EINVAL;
         }
-        return append_value(options, option,
-                            json_pack("{s:s#, s:s}", "host", text, (int)(colon - text), "box",
-                                      colon + 1));
+        *ret_value = colon ? json_pack("{s:s#, s:s}", "host", text, (int)(colon - text), "box",
+                                       colon + 1)
+                           : json_string(text);
+        return 0;
 }
 
 int options_show(struct options *options, const char *host, const char *box, cbx_error *error)
@@ -299,6 +298,9 @@ static int take_unprotect(struct options *options, const char *value)
 static int take(struct options *options, const struct option *option, const char *value,
                 cbx_error *error)
 {
+        json_t *path = NULL;
+        int r;
+
         if (!text_is_valid(value))
                 return error_set(error, -EILSEQ, option->name,
                                  "has a byte in it that is no UTF-8: a policy cannot name it");
@@ -307,7 +309,8 @@ static int take(struct options *options, const struct option *option, const char
         switch (option->kind) {
         case SET_PATH:
                 options->workspace = true;
-                return set_value(options, option, json_string(value));
+                r = read_path(option, value, error, &path);
+                return r < 0 ? r : set_value(options, option, path);
         case SET_TEXT:
                 return set_value(options, option, json_string(value));
         case SET_NUMBER:
@@ -316,7 +319,8 @@ static int take(struct options *options, const struct option *option, const char
         case APPEND:
                 return append_value(options, option, json_string(value));
         case APPEND_PATH:
-                return take_path(options, option, value, error);
+                r = read_path(option, value, error, &path);
+                return r < 0 ? r : append_value(options, option, path);
         case APPEND_TMPFS:
                 return append_value(options, option, tmpfs_value(value));
         case VARIABLE:

@@ -35,8 +35,8 @@ void options_free(struct options *options);
  * them, or a negative errno with the error filled. */
 int options_take(struct options *options, int argc, char **argv, int *index, cbx_error *error);
 
-/* Show a path as --read does, elsewhere where `box` is not NULL. It is taken as it is: a colon in it
- * means nothing. */
+/* Show a path as --read does, elsewhere where `box` is not NULL. It is taken as it is: a colon in
+ * it means nothing. */
 int options_show(struct options *options, const char *host, const char *box, cbx_error *error);
 
 /* A file of the verb's own that no box may write, nor see where it is a secret; NULL: there is

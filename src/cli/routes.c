@@ -7,11 +7,9 @@
 const char routes_help[] =
         "\n"
         "Where tools run; only here can that be said, never by a manifest or a client:\n"
-        "  --mode MODE        strict: in a box or not at all (the default); warn: without\n"
-        "                     one, with a warning; off: without one\n"
+        "  --mode MODE        strict: in a box (default); warn, off: without one\n"
         "  --elevate PATTERN  tools of this name run without a box, in every mode\n"
-        "  --refuse PATTERN   tools of this name do not run; of several that fit a name\n"
-        "                     the first counts\n";
+        "  --refuse PATTERN   tools of this name do not run; the first that fits counts\n";
 
 static int take_mode(struct routes *routes, const char *mode, cbx_error *error)
 {
