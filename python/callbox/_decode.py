@@ -166,7 +166,7 @@ class _Decoder:
         tag = item[TAG]
         decoder = self.own.get(tag) or _DECODERS.get(tag) if isinstance(tag, str) else None
         if decoder is None:
-            raise ValueError(f"the tag {tag!r} is unknown")
+            raise ValueError(f"the tag {tag!r} is unknown" if isinstance(tag, str) else "a tag is no text")
         return decoder(item)
 
     def part_of(self, item: Dict[str, Any]) -> Optional[int]:
@@ -175,7 +175,7 @@ class _Decoder:
             return None
         part = item["part"]
         if type(part) is not int or not self.parts or not 0 < part < len(self.parts):
-            raise ValueError(f"there is no part {part!r}")
+            raise ValueError("there is no such part")  # its number may be as long as the result
         if self.used[part]:
             raise ValueError(f"the part {part} is used twice")
         self.used[part] = 1

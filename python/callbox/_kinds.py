@@ -7,14 +7,11 @@ import collections
 import collections.abc
 import dataclasses
 import datetime
-import decimal
 import enum
 import inspect
-import pathlib
 import sys
 import types
 import typing
-import uuid
 from typing import Any, Callable, Dict, List, Literal, Optional, Tuple, Union
 
 if sys.version_info >= (3, 14):
@@ -42,8 +39,9 @@ DICTS = (
 STANDARD = ("builtins", "collections", "datetime", "decimal", "fractions", "pathlib", "pathlib._local", "typing", "uuid")
 DERIVED_FROM = (
     str, int, float, complex, bytes, bytearray, list, dict, tuple, set, frozenset, collections.deque,
-    datetime.date, datetime.time, datetime.timedelta, decimal.Decimal, pathlib.PurePath, uuid.UUID,
+    datetime.date, datetime.time, datetime.timedelta,
 )  # fmt: skip
+DERIVED_IN = ("decimal", "pathlib", "pathlib._local", "uuid")  # which somebody has loaded who derives from theirs
 LITERAL_STRING = getattr(typing, "LiteralString", str)
 
 
@@ -268,7 +266,9 @@ def classes_of(hint: Any) -> List[type]:
 
 def _is_derived(cls: type) -> bool:
     """From something that a result can have; or a model, which comes as a dict."""
-    return cls.__module__ not in STANDARD and (issubclass(cls, DERIVED_FROM) or is_model(cls))
+    if cls.__module__ in STANDARD:
+        return False
+    return issubclass(cls, DERIVED_FROM) or any(base.__module__ in DERIVED_IN for base in cls.__mro__) or is_model(cls)
 
 
 def result_classes(function: Callable[..., Any]) -> List[type]:

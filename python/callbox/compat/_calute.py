@@ -62,25 +62,28 @@ class SubprocessSandboxBackend:
             backend.extra_args.get("policy", self._policy),
         )
 
+    def _policy_for(self, place: Optional[str], key: Key) -> Policy:
+        _, timeout, memory, network, mounts, readonly, environment, policy = key
+
+        def change(document: Dict[str, Any]) -> None:
+            files = document["files"]
+            document["limits"].update(wall=wall(timeout), memory=memory)
+            if network:
+                document["network"] = "host"
+            if place is not None:
+                files["workspace"] = place
+            rules = [{"host": os.path.abspath(host), "box": box} for host, box in mounts]
+            files["read" if readonly else "write"] += rules
+            document["environment"]["set"].update(environment)
+
+        return policy_with(policy, change)
+
     def _calls(self) -> Calls:
         """A configuration may be changed at any time; boxes are kept ready for the one of now."""
         place = self._directory()
         key = self._key(place)
         if self._open is None or self._open[0] != key:
-            _, timeout, memory, network, mounts, readonly, environment, policy = key
-
-            def change(document: Dict[str, Any]) -> None:
-                files = document["files"]
-                document["limits"].update(wall=wall(timeout), memory=memory)
-                if network:
-                    document["network"] = "host"
-                if place is not None:
-                    files["workspace"] = place
-                rules = [{"host": os.path.abspath(host), "box": box} for host, box in mounts]
-                files["read" if readonly else "write"] += rules
-                document["environment"]["set"].update(environment)
-
-            made = policy_with(policy, change)
+            made = self._policy_for(place, key)
             calls = Calls(made, calls=self._bound, as_json=self.as_json, on_report=self._on_report)
             self._open = (key, calls)
         return self._open[1]
@@ -166,13 +169,23 @@ class SubprocessSandboxBackend:
             return False
         return True
 
+    def _kept(self) -> Dict[str, bool]:
+        """Which guarantees its calls have here and now; none where there can be no calls."""
+        try:
+            place = self._directory()
+            found = self._policy_for(place, self._key(place)).capabilities()
+        except (CallboxError, OSError, RuntimeError):
+            return {}
+        return {item.name: item.enforced for item in found.guarantees}
+
     def get_capabilities(self) -> Dict[str, Any]:
+        kept = self._kept()
         return {
             "backend": "subprocess",
             "available": self.is_available(),
             "isolation_level": "process",
-            "filesystem_isolation": True,
-            "network_isolation": not self._config.sandbox_network_access,
+            "filesystem_isolation": kept.get("files", False),
+            "network_isolation": kept.get("network", False),
             "memory_limit_mb": self._config.sandbox_memory_limit_mb,
             "timeout": self._config.sandbox_timeout,
         }

@@ -7,21 +7,21 @@ name, as the Python there may be another one; arguments and results are typed JS
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
 import os
 import shutil
 import subprocess
 import sys
-import uuid
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from .. import _kinds, _values
 from .._interpreter import PACKAGE, _package_of, why_not_by_name
+from .._late import asyncio, uuid
 from . import _docker_client
 from ._calls import log
 from ._calute import _is_on_a_loop, _memory
+from ._trio import on_asyncio
 
 ENGINES = ("docker", "podman")
 HERE = "/run/callbox"  # in the container
@@ -90,6 +90,9 @@ class DockerSandboxBackend:
 
     async def aexecute(self, tool_name: str, func: Callable[..., Any], arguments: Dict[str, Any]) -> Any:
         """Cancelling it removes the container."""
+        return await on_asyncio(self._aexecute(tool_name, func, arguments))
+
+    async def _aexecute(self, tool_name: str, func: Callable[..., Any], arguments: Dict[str, Any]) -> Any:
         name = f"callbox-{uuid.uuid4().hex}"
         running = asyncio.ensure_future(asyncio.to_thread(self._run, tool_name, func, arguments, name))
         try:

@@ -120,10 +120,13 @@ class PathCheck:
             return name in self.path_args
         return self.auto_detect and (_is_named_path(name) or "/" in text or "\\" in text)
 
+    def _is_looked_at(self, name: str) -> bool:
+        return self.auto_detect if self.path_args is None else name in self.path_args
+
     def refuse(self, args: Mapping[str, Any]) -> Optional[str]:
         """Why the call is refused; None: it is not."""
         for name, value in args.items():
-            if _too_deep(value):
+            if self._is_looked_at(name) and _too_deep(value):
                 return f"argument {name!r} is nested too deep to be checked"
             for inner, text in _texts(value):
                 wanted = self._is_path(name, text) or (inner and self._is_path(inner, text))

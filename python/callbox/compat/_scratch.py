@@ -210,9 +210,8 @@ def remove(place: str) -> None:
     except OSError:
         return
     try:
-        for number in itertools.count():
-            if not _empty(top, number):
-                break
+        while _empty(top):
+            pass
         os.rmdir(place)
     except OSError as error:
         log.warning("cannot remove %r: %s", place, error)
@@ -220,8 +219,9 @@ def remove(place: str) -> None:
         os.close(top)
 
 
-def _empty(top: int, number: int) -> bool:
+def _empty(top: int) -> bool:
     """Take the directories in the top apart, by one level. Whether there were any."""
+    own = os.urandom(8).hex()  # names that a box cannot have taken
     count = itertools.count()
     found = False
     for name in os.listdir(top):
@@ -235,7 +235,7 @@ def _empty(top: int, number: int) -> bool:
             for inner in os.listdir(at):
                 if stat.S_ISDIR(os.stat(inner, dir_fd=at, follow_symlinks=False).st_mode):
                     os.chmod(inner, 0o700, dir_fd=at)
-                    os.rename(inner, f".{number}.{next(count)}", src_dir_fd=at, dst_dir_fd=top)
+                    os.rename(inner, f".{own}.{next(count)}", src_dir_fd=at, dst_dir_fd=top)
                 else:
                     os.unlink(inner, dir_fd=at)
         finally:

@@ -4,11 +4,12 @@ that there is one on a thread of its own for such a program, which is started wh
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 import threading
 from typing import Any, Coroutine, Optional, TypeVar
+
+from .._late import asyncio
 
 T = TypeVar("T")
 
