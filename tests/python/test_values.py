@@ -441,8 +441,8 @@ DONE_WELL = (DONE, struct.pack("=i", 0))
     "given, error",
     [
         ([(DATA, b"x"), (RESULT, b'{"$callbox": "bytes", "part": 1}'), DONE_WELL], None),
-        ([(RESULT, b'{"$callbox": "bytes", "part": 1}'), (DATA, b"x"), DONE_WELL], "there is no part 1"),
-        ([(DATA, b"x"), (RESULT, b"1"), (RESULT, b'{"$callbox": "bytes", "part": 1}'), DONE_WELL], "there is no part 1"),
+        ([(RESULT, b'{"$callbox": "bytes", "part": 1}'), (DATA, b"x"), DONE_WELL], "there is no such part"),
+        ([(DATA, b"x"), (RESULT, b"1"), (RESULT, b'{"$callbox": "bytes", "part": 1}'), DONE_WELL], "there is no such part"),
         ([(DATA, b"")] * 66_000 + [(RESULT, b"1"), DONE_WELL], "its result has too many parts"),
         ([(RESULT, b"\xff"), DONE_WELL], "its result is none that callbox knows"),
         ([(RESULT, b"")], "the function ended its process"),

@@ -1032,7 +1032,7 @@ def test_calls_that_need_a_box_of_their_own_kind_do_not_lose_it_to_others(load):
 
 def test_where_no_zygote_can_be_made_every_call_is_told(load):
     # What no host has that lacks a group of version 2: without one, or with the memory of version 1 alone.
-    asked = {"cgroup": {"require": ["cgroup"]}, "cpu": {"limits": {"cpus": 0.5}}}
+    asked = {"cgroup": {"require": ["cgroup"]}, "processors": {"limits": {"cpus": 0.5}}}
     for word, policy in asked.items():
         probe = load("def ok() -> int:\n    return 1\n", policy=Policy(**policy))
         if not probe.call_sync("ok").ok:
