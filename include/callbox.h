@@ -389,7 +389,7 @@ CBX_API cbx_call *cbx_call_free(cbx_call *call);
 typedef struct cbx_capability_list {
         size_t size;
         const char *backend; /* that keeps them: "namespaces", "landlock", "host" ... */
-        int met;             /* what the policy requires is enforced: it does not refuse a call */
+        int met;             /* calls are not refused: what is required is enforced, or given up */
         const cbx_guarantee *const *guarantees; /* those that a report has; NULL-terminated */
         const char *const *warnings;            /* the same */
         void *owner;                            /* private; all of it goes with the list */
