@@ -16,11 +16,19 @@
 
 #include "box/init.h"
 
-#define FEW 2             /* sockets, whose buffers are not worth a look */
-#define MESSAGES 11       /* that may wait at a datagram socket, each from another one */
-#define SHARE 16          /* of the time goes into asking at most: one part of so many */
-#define LISTENS 10        /* the state, as sock_diag(7) has it */
+#define FEW 2       /* sockets, whose buffers are not worth a look */
+#define MESSAGES 11 /* that may wait at a datagram socket, each from another one */
+#define SHARE 16    /* of the time goes into asking at most: one part of so many */
+#define LISTENS 10  /* the state, as sock_diag(7) has it */
+#define ESTABLISHED 1
+#define CLOSE_WAIT 8
+#define TIME_WAIT 6       /* no socket any more */
+#define SYN_RECEIVED 3    /* nor one yet */
 #define BYTES_MOST 256000 /* in a socket that nothing is known of */
+#define SOCKET_COST (4 * KIB)
+#define SOCKETS_FREE 16
+#define GROUP_COST 512 /* of a multicast group that somebody has joined */
+#define SOURCE_COST 64
 
 /* What one socket can have sent, should it have asked for the largest buffer there is. */
 static uint64_t most_sent(void)
@@ -41,8 +49,39 @@ static uint64_t most_sent(void)
 
 struct sum {
         uint64_t bytes;
-        unsigned closed; /* sockets that nobody sends to any more */
+        uint64_t told;    /* sockets that the kernel tells of */
+        unsigned closed;  /* sockets that nobody sends to any more */
+        unsigned waiting; /* to be accepted, by TCP, and how many of those it tells of */
+        unsigned waiting_told;
 };
+
+/* What the options of one socket may take. They do not show where it has no address. */
+static uint64_t most_options(struct child *child)
+{
+        static uint64_t most;
+        char text[32] = "";
+
+        if (most > 0)
+                return most;
+        if (watch_read(child->proc, "sys/net/core/optmem_max", text, sizeof(text)) > 0)
+                for (const char *at = text; *at >= '0' && *at <= '9'; at++)
+                        most = most * 10 + (uint64_t)(*at - '0');
+        return most = MAX(most, 128 * KIB);
+}
+
+/* A connection whose other end is gone before it was accepted is in no list but the queue of who
+ * listens, with all that was received. */
+static void add_inet(struct sum *sum, const struct inet_diag_msg *socket, const uint32_t *memory)
+{
+        sum->bytes += (uint64_t)memory[SK_MEMINFO_RMEM_ALLOC] + memory[SK_MEMINFO_FWD_ALLOC] +
+                      memory[SK_MEMINFO_WMEM_QUEUED] + memory[SK_MEMINFO_WMEM_ALLOC] +
+                      memory[SK_MEMINFO_OPTMEM] + memory[SK_MEMINFO_BACKLOG];
+        if (socket->idiag_state == LISTENS)
+                sum->waiting += socket->idiag_rqueue;
+        sum->waiting_told += socket->idiag_inode == 0 && (socket->idiag_state == ESTABLISHED ||
+                                                          socket->idiag_state == CLOSE_WAIT);
+        sum->told += socket->idiag_state != TIME_WAIT && socket->idiag_state != SYN_RECEIVED;
+}
 
 /* What a socket holds is in the books of who has sent it. Where that one was closed afterwards, it
  * is as much as it could have sent; and so for each who is to be accepted, as those are not told
@@ -51,6 +90,7 @@ static void add_local(struct sum *sum, const struct unix_diag_msg *socket, const
                       unsigned char shut, uint32_t waiting)
 {
         sum->bytes += memory[SK_MEMINFO_WMEM_ALLOC] + memory[SK_MEMINFO_OPTMEM];
+        sum->told++;
         if (socket->udiag_state == LISTENS)
                 sum->closed += waiting;
         else if (socket->udiag_type == SOCK_DGRAM)
@@ -81,10 +121,7 @@ static void add_socket(struct sum *sum, const struct nlmsghdr *head, int family)
         if (family == AF_UNIX)
                 add_local(sum, NLMSG_DATA(head), memory, closed, queue.udiag_rqueue);
         else
-                sum->bytes += (uint64_t)memory[SK_MEMINFO_RMEM_ALLOC] +
-                              memory[SK_MEMINFO_FWD_ALLOC] + memory[SK_MEMINFO_WMEM_QUEUED] +
-                              memory[SK_MEMINFO_WMEM_ALLOC] + memory[SK_MEMINFO_OPTMEM] +
-                              memory[SK_MEMINFO_BACKLOG];
+                add_inet(sum, NLMSG_DATA(head), memory);
 }
 
 /* Where the network is the host's: is it one of the tree's? */
@@ -165,9 +202,21 @@ static uint64_t count_sockets(struct child *child)
 }
 
 /* Of netlink, as a table: "sk Eth Pid Groups Rmem Wmem ...". */
-static uint64_t held_by_netlink(struct child *child)
+static void add_netlink(struct child *child, struct sum *sum)
 {
-        return watch_sum(child, "self/net/netlink", 5) + watch_sum(child, "self/net/netlink", 6);
+        sum->bytes +=
+                watch_sum(child, "self/net/netlink", 5) + watch_sum(child, "self/net/netlink", 6);
+        sum->told += watch_sum(child, "self/net/netlink", 0);
+}
+
+/* Multicast groups that were joined, and the sources that are wanted or not. */
+static uint64_t held_by_groups(struct child *child)
+{
+        return (watch_sum(child, "self/net/igmp", 0) + watch_sum(child, "self/net/igmp6", 0)) *
+                       GROUP_COST +
+               (watch_sum(child, "self/net/mcfilter", 0) +
+                watch_sum(child, "self/net/mcfilter6", 0)) *
+                       SOURCE_COST;
 }
 
 static uint64_t ask(struct child *child, uint64_t n, const struct inodes *own)
@@ -190,9 +239,16 @@ static uint64_t ask(struct child *child, uint64_t n, const struct inodes *own)
         for (size_t i = 0; i < (local ? 1 : ARRAY_SIZE(kinds)); i++)
                 if (!add_kind(diag, kinds[i].family, kinds[i].protocol, own, &sum))
                         return n * BYTES_MOST;
+        sum.closed += sum.waiting - MIN(sum.waiting, sum.waiting_told);
         if (sum.closed > FEW)
                 sum.bytes += (sum.closed - FEW) * most_sent();
-        return sum.bytes + (own ? 0 : held_by_netlink(child));
+        if (!own) {
+                add_netlink(child, &sum);
+                sum.bytes += held_by_groups(child);
+        }
+        if (n > sum.told + SOCKETS_FREE)
+                sum.bytes += (n - sum.told - SOCKETS_FREE) * most_options(child);
+        return sum.bytes + n * SOCKET_COST;
 }
 
 static bool has_hosts_network(const struct child *child)

@@ -52,6 +52,14 @@ void guard_reaped(pid_t pid)
                 }
 }
 
+bool guard_is_helper(pid_t pid)
+{
+        for (unsigned i = 0; i < n_helpers; i++)
+                if (helpers[i].pid == pid)
+                        return true;
+        return false;
+}
+
 /* Nobody waits any more for what some of them do: who asked for it was killed. They are reaped
  * before their numbers can be another's. */
 static void end_helpers(struct child *child)

@@ -157,5 +157,6 @@ _Noreturn void guard_leave(void);
 void guard_reaped(pid_t pid);
 /* Look at no more calls. What was begun ends. */
 void guard_close(struct child *child);
+bool guard_is_helper(pid_t pid);
 
 #endif

@@ -38,6 +38,7 @@ bool inodes_add_link(struct inodes *inodes, const char *link);
 /* Pipes (pipes.c): add what a link in a directory of descriptors stands for if it is a pipe, with a
  * name or without: whether it is a new one; and ask whether the user has too few left because this
  * tree has many. */
+uint64_t pipes_in_flight(int process, const char *number); /* descriptors that wait in a socket */
 bool pipes_add(struct inodes *pipes, int directory, const char *number, const char *link);
 bool pipes_starve_user(struct child *child, const struct inodes *pipes,
                        const struct inodes *sockets);
@@ -60,6 +61,13 @@ static inline uint64_t watch_pause(uint64_t now, uint64_t used, unsigned share)
  * many sleeping boxes together. */
 void watch_set_slack(uint64_t slack);
 
+/* How many descriptors a process has that may be closed to init, or has room for (watch.c). */
+uint64_t watch_descriptors(int process);
+
+/* Read a small file as text, -1 on failure; how many processors there are for the box (watch.c). */
+ssize_t watch_read(int directory, const char *path, char *room, size_t size);
+unsigned watch_processors(void);
+
 /* Areas and watches, as they were counted last. */
 uint64_t objects_held(struct child *child, uint64_t limit); /* objects.c */
 
@@ -71,7 +79,8 @@ enum box_verdict watch_tree(struct child *child, uint64_t now, uint64_t *ret_nex
 #define WATCH_PROCESSES_MAX 4096
 size_t watch_list(struct child *child, pid_t *pids, size_t max);
 
-/* The sum of one column of a table below /proc, however long. */
+/* The sum of one column of a table below /proc, however long; of column 0, how many rows it has
+ * below its head. */
 uint64_t watch_sum(struct child *child, const char *path, unsigned wanted);
 
 /* Who has main's memory too (holder.c): is it the only other process of the box? What it has is

@@ -45,7 +45,7 @@ static bool is_short(void)
 }
 
 /* "scm_fds: 3" of a socket: descriptors that wait in it. */
-static uint64_t waiting_in(int process, const char *number)
+uint64_t pipes_in_flight(int process, const char *number)
 {
         static const char label[] = "\nscm_fds: ";
         char text[512] = "", path[40];
@@ -79,7 +79,7 @@ static uint64_t waiting_for(int process)
                         at += entry->length;
                         link[MAX(length, 0)] = '\0';
                         if (strncmp(link, "socket:[", 8) == 0)
-                                sum += waiting_in(process, entry->name);
+                                sum += pipes_in_flight(process, entry->name);
                 }
         return sum;
 }

@@ -17,6 +17,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+#include "box/guard.h"
 #include "box/init.h"
 #include "box/tree.h"
 
@@ -30,6 +31,7 @@
 #define SLACK_PART 8              /* of the time to the next look at a tree that is still */
 #define TICK (NSEC_PER_SEC / 100) /* of /proc's processor times */
 #define FILES_MAX 256
+#define FORKED_ONLY 0x40 /* PF_FORKNOEXEC */
 /* What the kernel needs for one of these, at most; the first few pipes of a tree are its streams.
  */
 #define DESCRIPTOR_COST (2 * KIB)
@@ -40,6 +42,18 @@
 #define NOTICES_FREE 4
 #define TEXT_COST (64 * KIB) /* of an open file of /proc, which keeps what it has told last */
 #define TEXTS_FREE 16
+#define DETAILS_COST (4 * MIB) /* of one that tells of a descriptor, with all locks on its file */
+#define DETAILS_FREE 4
+/* A message with nothing in it, a queue, segment or set with nothing in it, what a process may have
+ * to undo in a set. */
+#define MESSAGE_COST 128
+#define QUEUE_COST KIB
+#define UNDO_COST 128
+/* Of a process that init may not look into: a descriptor, which may be a full pipe, and a page,
+ * which may be an area. */
+#define HIDDEN_COST (64 * KIB)
+#define HIDDEN_AREA_COST 256
+#define AREAS_MOST 65530 /* that the kernel lets a process have, unless it is told otherwise */
 
 struct tree {
         uint64_t resident;  /* everything mapped, shared pages counted anew in each process */
@@ -51,14 +65,14 @@ struct tree {
         uint64_t tables; /* page tables */
         uint64_t kernel; /* those, descriptors, filters */
         struct inodes pipes, sockets;
-        unsigned notices, texts;
+        unsigned notices, texts, details;
         dev_t devices[FILES_MAX];
         ino_t inodes[FILES_MAX];
         unsigned n_files;
         struct still still;
 };
 
-static ssize_t read_file(int directory, const char *path, char *room, size_t size)
+ssize_t watch_read(int directory, const char *path, char *room, size_t size)
 {
         _cleanup_fd_ int fd = openat(directory, path, O_RDONLY | O_CLOEXEC);
         ssize_t n = fd < 0 ? -1 : read(fd, room, size - 1);
@@ -161,14 +175,47 @@ bool inodes_add_link(struct inodes *inodes, const char *link)
         return inodes_add(inodes, number(&at));
 }
 
-/* What a process holds open. */
-static void add_held(struct tree *tree, int process)
+/* An open file of /proc. What it has told it keeps, though there may be less to tell by now. */
+static uint64_t cost_of_text(struct tree *tree, const char *link)
+{
+        if (strstr(link, "/fdinfo/"))
+                return ++tree->details > DETAILS_FREE ? DETAILS_COST : TEXT_COST;
+        return ++tree->texts > TEXTS_FREE ? TEXT_COST : 0;
+}
+
+uint64_t watch_descriptors(int process)
+{
+        char room[4096];
+        struct stat st;
+
+        if (fstatat(process, "fd", &st, 0) == 0 && st.st_size > 0)
+                return (uint64_t)st.st_size;
+        return watch_read(process, "status", room, sizeof(room)) > 0 ? field(room, "FDSize:") / KIB
+                                                                     : 0;
+}
+
+/* The kernel lets init look into no process whose program can be executed and not read, or that has
+ * asked for it: what is told to everyone is how many descriptors and how many pages it has. */
+static void add_hidden(struct tree *tree, int process)
+{
+        char room[4096];
+
+        if (watch_read(process, "status", room, sizeof(room)) <= 0)
+                return;
+        tree->kernel += watch_descriptors(process) * HIDDEN_COST +
+                        MIN(field(room, "VmSize:") / 4096, AREAS_MOST) * HIDDEN_AREA_COST;
+}
+
+/* What a process holds open; one of init's own helpers is as closed as init is. */
+static void add_held(struct tree *tree, int process, bool own)
 {
         char room[2048], link[64];
         _cleanup_fd_ int directory = openat(process, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         struct stat st;
         long n;
 
+        if (directory < 0 && errno == EACCES && !own)
+                add_hidden(tree, process);
         while (directory >= 0 && (n = syscall(SYS_getdents64, directory, room, sizeof(room))) > 0)
                 for (long at = 0; at < n;) {
                         struct entry *entry = (struct entry *)(room + at);
@@ -187,7 +234,7 @@ static void add_held(struct tree *tree, int process)
                         else if (strcmp(link, "anon_inode:inotify") == 0)
                                 tree->kernel += ++tree->notices > NOTICES_FREE ? NOTICES_COST : 0;
                         else if (strncmp(link, "/proc/", 6) == 0)
-                                tree->kernel += ++tree->texts > TEXTS_FREE ? TEXT_COST : 0;
+                                tree->kernel += cost_of_text(tree, link);
                         else if (strncmp(link, "/memfd:", 7) == 0 &&
                                  fstatat(directory, entry->name, &st, 0) == 0)
                                 add_file(tree, &st);
@@ -199,7 +246,7 @@ static void add_status(struct tree *tree, int process)
 {
         char room[4096];
 
-        if (read_file(process, "status", room, sizeof(room)) <= 0)
+        if (watch_read(process, "status", room, sizeof(room)) <= 0)
                 return;
         tree->tables += field(room, "VmPTE:");
         tree->kernel += field(room, "VmPTE:");
@@ -210,10 +257,10 @@ static void add_exact(struct tree *tree, int process)
 {
         char room[4096];
 
-        if (read_file(process, "smaps_rollup", room, sizeof(room)) > 0) {
+        if (watch_read(process, "smaps_rollup", room, sizeof(room)) > 0) {
                 tree->anonymous += field(room, "Pss_Anon:") + field(room, "SwapPss:");
                 tree->shared += field(room, "Pss_Shmem:");
-        } else if (read_file(process, "status", room, sizeof(room)) > 0) {
+        } else if (watch_read(process, "status", room, sizeof(room)) > 0) {
                 tree->anonymous += field(room, "RssAnon:") + field(room, "VmSwap:");
                 tree->shared += field(room, "RssShmem:");
         }
@@ -239,7 +286,7 @@ static int open_living_thread(int process)
                         if (entry->name[0] < '0' || entry->name[0] > '9')
                                 continue;
                         thread = openat(tasks, entry->name, O_PATH | O_CLOEXEC);
-                        if (thread < 0 || read_file(thread, "stat", text, sizeof(text)) <= 0)
+                        if (thread < 0 || watch_read(thread, "stat", text, sizeof(text)) <= 0)
                                 continue;
                         state = strrchr(text, ')');
                         if (state && state[1] && state[2] != 'Z' && state[2] != 'X')
@@ -248,22 +295,35 @@ static int open_living_thread(int process)
         return -1;
 }
 
-static void look_at_process(struct tree *tree, int process, enum depth depth)
+/* Until main has become the program, it is as closed as init: its flags tell that it has not. */
+static bool has_executed(const char *stat)
+{
+        const char *at = strrchr(stat, ')');
+        unsigned have = 2;
+
+        for (; at && *at && have < 9; at++)
+                have += *at == ' ';
+        return !at || !(number(&at) & FORKED_ONLY);
+}
+
+static void look_at_process(struct child *child, struct tree *tree, int process, pid_t pid,
+                            enum depth depth)
 {
         _cleanup_fd_ int thread = -1;
         struct tree ignored = { 0 };
         char text[1024];
-        bool headless;
+        bool headless, own;
 
-        if (read_file(process, "stat", text, sizeof(text)) <= 0)
+        if (watch_read(process, "stat", text, sizeof(text)) <= 0)
                 return;
+        own = guard_is_helper(pid) || (pid == child->main && !child->forked && !has_executed(text));
         headless = add_stat(depth == QUICK ? tree : &ignored, text);
         if (headless) {
                 thread = open_living_thread(process);
                 if (thread < 0)
                         return;
                 process = thread;
-                if (depth == QUICK && read_file(thread, "stat", text, sizeof(text)) > 0) {
+                if (depth == QUICK && watch_read(thread, "stat", text, sizeof(text)) > 0) {
                         add_stat(&ignored, text);
                         tree->resident += ignored.resident;
                 }
@@ -271,7 +331,7 @@ static void look_at_process(struct tree *tree, int process, enum depth depth)
         if (depth == EXACT) {
                 add_exact(tree, process);
         } else {
-                add_held(tree, process);
+                add_held(tree, process, own);
                 add_status(tree, process);
         }
 }
@@ -289,7 +349,7 @@ static void look_at_entry(struct child *child, struct tree *tree, const char *na
         if (depth == QUICK)
                 still_add(&tree->still, pid);
         if (process >= 0)
-                look_at_process(tree, process, depth);
+                look_at_process(child, tree, process, pid, depth);
 }
 
 /* Without a pid namespace /proc shows the host's processes: those that descend from init count. */
@@ -381,6 +441,7 @@ uint64_t watch_sum(struct child *child, const char *path, unsigned wanted)
                                 sum += value;
                         inside = false;
                         if (c == '\n') {
+                                sum += !head && wanted == 0;
                                 column = 0;
                                 head = false;
                         }
@@ -388,12 +449,24 @@ uint64_t watch_sum(struct child *child, const char *path, unsigned wanted)
         return sum;
 }
 
-/* System V objects: resident segments, queued messages, semaphores at what one costs the kernel,
- * with what each process may have to undo. */
+/* System V objects: resident segments, queued messages, which cost something though nothing is in
+ * them, semaphores at what one costs the kernel, with what each process may have to undo; and each
+ * segment, queue and set itself. */
 static uint64_t held_by_system_v(struct child *child, uint64_t tasks)
 {
-        return watch_sum(child, "sysvipc/shm", 15) + watch_sum(child, "sysvipc/msg", 4) +
-               watch_sum(child, "sysvipc/sem", 4) * (128 + 2 * tasks);
+        uint64_t segments = watch_sum(child, "sysvipc/shm", 0);
+        uint64_t queues = watch_sum(child, "sysvipc/msg", 0);
+        uint64_t sets = watch_sum(child, "sysvipc/sem", 0);
+        uint64_t sum = (segments + queues) * QUEUE_COST + sets * (QUEUE_COST + UNDO_COST * tasks);
+
+        if (segments > 0)
+                sum += watch_sum(child, "sysvipc/shm", 15);
+        if (queues > 0)
+                sum += watch_sum(child, "sysvipc/msg", 4) +
+                       watch_sum(child, "sysvipc/msg", 5) * MESSAGE_COST;
+        if (sets > 0)
+                sum += watch_sum(child, "sysvipc/sem", 4) * (128 + 2 * tasks);
+        return sum;
 }
 
 static uint64_t held_by_tmpfs(const char *path)
@@ -459,26 +532,27 @@ static uint64_t ended_cpu(void)
                (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000;
 }
 
-static unsigned processors(void)
+unsigned watch_processors(void)
 {
+        static unsigned n;
         unsigned long set[16] = { 0 };
-        unsigned n = 0;
 
+        if (n > 0)
+                return n;
         if (syscall(SYS_sched_getaffinity, 0, sizeof(set), set) < 0)
-                return sizeof(set) * 8;
+                return n = sizeof(set) * 8;
         for (size_t i = 0; i < ARRAY_SIZE(set); i++)
                 n += (unsigned)__builtin_popcountl(set[i]);
-        return MAX(n, 1U);
+        return n = MAX(n, 1U);
 }
 
 /* How long a tree that is still may be left alone: until it could have reached a limit from where
  * it is, were every processor to work for it from now on. */
 static uint64_t patience(const struct box_page *page, uint64_t memory, uint64_t cpu)
 {
-        static unsigned n;
         uint64_t limit = page->spec.memory, longest = LOOK_ASLEEP / NSEC_PER_MSEC;
+        unsigned n = watch_processors();
 
-        n = n ? n : processors();
         if (limit)
                 longest = MIN(longest, (limit - MIN(memory, limit)) / (HANDED_OUT * n));
         if (page->spec.cpu > 0) {
