@@ -61,6 +61,20 @@ static inline uint64_t watch_pause(uint64_t now, uint64_t used, unsigned share)
  * many sleeping boxes together. */
 void watch_set_slack(uint64_t slack);
 
+/* Processor time that nobody's books have (books.c): what `stat` says of each process; how much was
+ * lost, by what the books of all have and how many tasks there are; that the tree was still until
+ * now; and whether some may be lost. */
+void books_add(const char *stat);
+uint64_t books_lost(struct child *child, uint64_t booked, uint64_t tasks, uint64_t now);
+void books_rest(uint64_t now);
+bool books_suspect(uint64_t now);
+
+/* Processor time by chance (sample.c): when to look again, at the latest after an interval; the
+ * sample, where the time for one has come; what all of them prove. */
+uint64_t sample_plan(uint64_t now, uint64_t interval);
+void sample_take(struct child *child, uint64_t now);
+uint64_t sample_proven(void);
+
 /* How many descriptors a process has that may be closed to init, or has room for (watch.c). */
 uint64_t watch_descriptors(int process);
 
@@ -104,6 +118,7 @@ struct still {
 void still_begin(struct still *still, const struct child *child);
 void still_add(struct still *still, pid_t pid);
 bool still_holds(const struct still *still, const struct child *child);
+bool still_clock(pid_t pid, uint64_t *ret);         /* what a process has used, exactly */
 uint64_t still_last_pid(const struct child *child); /* that was given out; 0: not known */
 
 #endif

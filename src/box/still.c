@@ -13,7 +13,7 @@
 #include "box/init.h"
 
 /* Of the whole process, as clock_getcpuclockid(3) makes it. */
-static bool read_clock(pid_t pid, uint64_t *ret)
+bool still_clock(pid_t pid, uint64_t *ret)
 {
         struct timespec clock;
 
@@ -48,7 +48,7 @@ void still_begin(struct still *still, const struct child *child)
 
 void still_add(struct still *still, pid_t pid)
 {
-        if (still->n == STILL_MAX || !read_clock(pid, &still->clocks[still->n])) {
+        if (still->n == STILL_MAX || !still_clock(pid, &still->clocks[still->n])) {
                 still->last_pid = 0; /* too many to ask, or gone already */
                 return;
         }
@@ -62,7 +62,7 @@ bool still_holds(const struct still *still, const struct child *child)
         for (unsigned i = 0; i < still->n; i++) {
                 uint64_t now;
 
-                if (!read_clock(still->pids[i], &now) || now != still->clocks[i])
+                if (!still_clock(still->pids[i], &now) || now != still->clocks[i])
                         return false;
         }
         return still_last_pid(child) == still->last_pid;

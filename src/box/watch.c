@@ -316,6 +316,8 @@ static void look_at_process(struct child *child, struct tree *tree, int process,
 
         if (watch_read(process, "stat", text, sizeof(text)) <= 0)
                 return;
+        if (depth == QUICK && child->page->spec.cpu > 0)
+                books_add(text);
         own = guard_is_helper(pid) || (pid == child->main && !child->forked && !has_executed(text));
         headless = add_stat(depth == QUICK ? tree : &ignored, text);
         if (headless) {
@@ -584,7 +586,7 @@ static bool may_have_grown(const struct child *child, uint64_t pid_then)
 static enum box_verdict look(struct child *child, uint64_t now, uint64_t *ret_next)
 {
         struct box_page *page = child->page;
-        uint64_t limit = page->spec.memory, memory;
+        uint64_t limit = page->spec.memory, memory, interval;
         static struct still still; /* since the last look */
         static uint64_t asleep;
         struct tree tree = { 0 };
@@ -592,14 +594,23 @@ static enum box_verdict look(struct child *child, uint64_t now, uint64_t *ret_ne
 
         child->still = still_holds(&still, child);
         if (child->still) {
-                watch_set_slack(asleep / SLACK_PART);
-                *ret_next = now + asleep - asleep / SLACK_PART;
+                uint64_t pause = books_suspect(now) ? LOOK_NEAR : asleep;
+
+                books_rest(now);
+                watch_set_slack(pause / SLACK_PART);
+                *ret_next = now + pause - pause / SLACK_PART;
                 return BOX_OK;
         }
+        if (page->spec.cpu > 0)
+                sample_take(child, now);
         holder_look(child);
         still_begin(&tree.still, child);
         look_at_processes(child, &tree, QUICK);
         tree.cpu += ended_cpu();
+        if (page->spec.cpu > 0) {
+                tree.cpu += books_lost(child, tree.cpu, tree.tasks, now);
+                tree.cpu = MAX(tree.cpu, sample_proven());
+        }
         child->stale = false;
         memory = memory_of(child, &tree, limit);
         if (child->stale)
@@ -608,9 +619,11 @@ static enum box_verdict look(struct child *child, uint64_t now, uint64_t *ret_ne
         page->processes_peak = MAX(page->processes_peak, tree.tasks);
         page->cpu = MAX(page->cpu, tree.cpu);
         near = (limit && memory > limit / 2) ||
-               (page->spec.processes && tree.tasks > page->spec.processes / 2);
+               (page->spec.processes && tree.tasks > page->spec.processes / 2) ||
+               books_suspect(now);
         watch_set_slack(0);
-        *ret_next = now + (near ? LOOK_NEAR : LOOK_USUAL);
+        interval = near ? LOOK_NEAR : LOOK_USUAL;
+        *ret_next = page->spec.cpu > 0 ? sample_plan(now, interval) : now + interval;
         asleep = patience(page, memory, tree.cpu);
         still = tree.still;
 
