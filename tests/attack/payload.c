@@ -393,10 +393,11 @@ static const struct attack tools[] = {
 int main(int argc, char **argv)
 {
         const struct attack *const groups[] = {
-                attacks_life,  attacks_resources, attacks_handles, attacks_files,
-                tools,         attacks_privilege, attacks_surface, attacks_channels,
-                attacks_extra, attacks_traces,    attacks_cage,    attacks_filter,
-                attacks_keep,  attacks_memory2,   attacks_memory3, attacks_memory4,
+                attacks_life,    attacks_resources, attacks_handles, attacks_files,
+                tools,           attacks_privilege, attacks_surface, attacks_channels,
+                attacks_extra,   attacks_traces,    attacks_cage,    attacks_filter,
+                attacks_keep,    attacks_memory2,   attacks_memory3, attacks_memory4,
+                attacks_memory5, attacks_books,
         };
 
         if (argc < 3) {

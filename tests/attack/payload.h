@@ -58,6 +58,8 @@ extern const struct attack attacks_extra[];     /* X: beyond the list */
 extern const struct attack attacks_memory2[];   /* S9, S11 */
 extern const struct attack attacks_memory3[];   /* S9 */
 extern const struct attack attacks_memory4[];   /* S9 */
+extern const struct attack attacks_memory5[];   /* S9 */
+extern const struct attack attacks_books[];     /* B28 */
 extern const struct attack attacks_traces[];
 extern const struct attack attacks_filter[]; /* S */
 extern const struct attack attacks_cage[];   /* what no namespace keeps */

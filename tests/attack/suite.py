@@ -782,6 +782,35 @@ for kind, amount, fence in (
         judge=memory_ended,
         without=f"rlimits,{fence}",
     )
+# Small things in large numbers, sockets and texts that nobody has open, and processes that init may not look into.
+for kind, amount, options in (
+    ("inherited-areas", "120", ()),
+    ("orphaned-areas", "120", ()),
+    ("lock-texts", "80", ()),
+    ("texts-sent", "88", ()),
+    ("hidden-areas", "160", ()),
+    ("hidden-pipes", "16", ("--memory", "12M")),
+    *(
+        ()
+        if LANDLOCK
+        else (
+            ("empty-messages", "160", ()),
+            ("undo-sets", "16", ("--memory", "14M")),
+            ("unaccepted", "100", ("--net", "loopback")),
+            ("sources", "120", ()),
+            ("sources-sent", "80", ()),
+        )
+    ),
+):
+    attack(
+        "S9",
+        f"memory held as {kind}",
+        "S9-small",
+        args=(kind, amount),
+        options=(*(() if "--memory" in options else ("--memory", "64M")), *options),
+        judge=memory_ended,
+        without="rlimits,watch",
+    )
 if not LANDLOCK:
     attack(
         "S9",
@@ -953,6 +982,22 @@ attack(
     without="rlimits,watch",
     alone=True,
 )
+
+
+# Whoever ignores SIGCHLD has children that nobody waits for, whose time the kernel adds to nobody's.
+# The last is found by chance, where init does not need the only processor for that.
+for kind in ("ignored", "flagged", "handled", "toggled", "inherited", "adopted", *(("masked",) if os.cpu_count() > 1 else ())):
+    attack(
+        "B28",
+        f"children that nobody waits for burn cpu time ({kind})",
+        "B28-unwaited",
+        args=(kind, "8000"),
+        options=("--cpu", "1"),
+        judge=cpu_ended,
+        control_args=(kind, "1500"),
+        without="rlimits,watch",
+        alone=True,
+    )
 
 
 @attempt("B30", "crashes for a core file", without="rlimits", alone=True)
