@@ -27,6 +27,7 @@
 #define BYTES_MOST 256000 /* in a socket that nothing is known of */
 #define SOCKET_COST (4 * KIB)
 #define SOCKETS_FREE 16
+#define PORTS_MAX 64
 #define GROUP_COST 512 /* of a multicast group that somebody has joined */
 #define SOURCE_COST 64
 
@@ -53,6 +54,8 @@ struct sum {
         unsigned closed;  /* sockets that nobody sends to any more */
         unsigned waiting; /* to be accepted, by TCP, and how many of those it tells of */
         unsigned waiting_told;
+        unsigned n_ports; /* at which somebody listens */
+        uint16_t ports[PORTS_MAX];
 };
 
 /* What the options of one socket may take. They do not show where it has no address. */
@@ -69,6 +72,19 @@ static uint64_t most_options(struct child *child)
         return most = MAX(most, 128 * KIB);
 }
 
+/* Does nobody have it, because it is to be accepted by one of ours? Who listens is told of first.
+ */
+static bool is_waiting(const struct sum *sum, const struct inet_diag_msg *socket)
+{
+        if (socket->idiag_inode != 0 ||
+            (socket->idiag_state != ESTABLISHED && socket->idiag_state != CLOSE_WAIT))
+                return false;
+        for (unsigned i = 0; i < sum->n_ports; i++)
+                if (sum->ports[i] == socket->id.idiag_sport)
+                        return true;
+        return false;
+}
+
 /* A connection whose other end is gone before it was accepted is in no list but the queue of who
  * listens, with all that was received. */
 static void add_inet(struct sum *sum, const struct inet_diag_msg *socket, const uint32_t *memory)
@@ -76,10 +92,12 @@ static void add_inet(struct sum *sum, const struct inet_diag_msg *socket, const 
         sum->bytes += (uint64_t)memory[SK_MEMINFO_RMEM_ALLOC] + memory[SK_MEMINFO_FWD_ALLOC] +
                       memory[SK_MEMINFO_WMEM_QUEUED] + memory[SK_MEMINFO_WMEM_ALLOC] +
                       memory[SK_MEMINFO_OPTMEM] + memory[SK_MEMINFO_BACKLOG];
-        if (socket->idiag_state == LISTENS)
+        if (socket->idiag_state == LISTENS) {
                 sum->waiting += socket->idiag_rqueue;
-        sum->waiting_told += socket->idiag_inode == 0 && (socket->idiag_state == ESTABLISHED ||
-                                                          socket->idiag_state == CLOSE_WAIT);
+                if (sum->n_ports < PORTS_MAX)
+                        sum->ports[sum->n_ports++] = socket->id.idiag_sport;
+        }
+        sum->waiting_told += is_waiting(sum, socket);
         sum->told += socket->idiag_state != TIME_WAIT && socket->idiag_state != SYN_RECEIVED;
 }
 
@@ -125,7 +143,8 @@ static void add_socket(struct sum *sum, const struct nlmsghdr *head, int family)
 }
 
 /* Where the network is the host's: is it one of the tree's? */
-static bool is_own(const struct nlmsghdr *head, int family, const struct inodes *own)
+static bool is_own(const struct nlmsghdr *head, int family, const struct inodes *own,
+                   const struct sum *sum)
 {
         uint64_t inode = family == AF_UNIX
                                  ? ((struct unix_diag_msg *)NLMSG_DATA(head))->udiag_ino
@@ -134,7 +153,7 @@ static bool is_own(const struct nlmsghdr *head, int family, const struct inodes 
         for (unsigned i = 0; own && i < MIN(own->n, INODES_MAX); i++)
                 if (own->all[i] == inode)
                         return true;
-        return !own;
+        return !own || (family != AF_UNIX && is_waiting(sum, NLMSG_DATA(head)));
 }
 
 /* Ask for all sockets of a kind and add up. False where the kernel does not tell. */
@@ -176,7 +195,7 @@ static bool add_kind(int diag, int family, unsigned char protocol, const struct 
                                 return true;
                         if (at->nlmsg_type != SOCK_DIAG_BY_FAMILY)
                                 return false;
-                        if (is_own(at, family, own))
+                        if (is_own(at, family, own, sum))
                                 add_socket(sum, at, family);
                 }
         }
