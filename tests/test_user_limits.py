@@ -262,6 +262,39 @@ def ids_differ():
             check(min(boxes.taken) > 700, f"one keeps another from passing any: {boxes.taken}")
 
 
+# In a box: 32 processes that watch an eighth of what their user may, which is twice a box's share.
+WATCH = """
+import os, select, signal
+for i in range(5): os.fork()
+files = [os.eventfd(0) for i in range(350)]
+sets, part = [], int(open("/proc/sys/fs/epoll/max_user_watches").read()) // 8 // 32
+try:
+    while len(sets) * len(files) < part:
+        sets.append(select.epoll())
+        for file in files: sets[-1].register(file)
+except OSError:
+    pass
+signal.pause()
+"""
+
+
+def watches_left(user):
+    """Can a process of this user still watch something?"""
+    command = [PYTHON, "-c", "import os, select; select.epoll().register(os.eventfd(0)); print('ok')"]
+    return subprocess.run(harness.as_user(command) if user else command, capture_output=True, text=True, timeout=SLACK, cwd="/").stdout == "ok\n"
+
+
+@harness.for_people("boxes that take all watches of epoll are ended, with namespaces and without")
+def watches(user):
+    for kind in ("namespaces", "landlock"):
+        command = [CALLBOX, "run", "--timeout", "15", "--json", "--box", kind, "--", PYTHON, "-c", WATCH]
+        command = harness.as_user(command) if user else command
+        boxes = [subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, cwd="/") for _ in range(2)]
+        reasons = [json.loads(box.communicate(timeout=60 * harness.SLOW)[0])["reason"] for box in boxes]
+        equal(reasons, ["memory", "memory"], f"{kind}: why they were ended")
+        check(watches_left(user), f"{kind}: the user may watch nothing")
+
+
 if __name__ == "__main__":
     with contextlib.ExitStack() as stack:
         stack.callback(SCRATCH.remove)

@@ -153,10 +153,10 @@ void guard_note_full(struct child *child);
  * ends with guard_leave. */
 bool guard_delegate(struct child *child, const struct seccomp_notif *call);
 _Noreturn void guard_leave(void);
+bool guard_is_helper(pid_t pid); /* is it such a process? */
 /* Init has reaped one, or somebody else. */
 void guard_reaped(pid_t pid);
 /* Look at no more calls. What was begun ends. */
 void guard_close(struct child *child);
-bool guard_is_helper(pid_t pid);
 
 #endif
