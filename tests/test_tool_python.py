@@ -229,7 +229,7 @@ def other(x: int) -> int: return x
         check(any("names a policy, which is not taken from the file" in text for text in told), lambda: f"it was told {told}")
 
 
-@case("tools of jeevesagent, loomflow, OpenJarvis, Calute and Xerxes load as they are, without those packages")
+@case("tools of jeevesagent, loomflow and OpenJarvis load as they are, without those packages")
 def ancestors():
     with toolbox() as box:
         for package in ("jeevesagent", "loomflow"):
@@ -264,15 +264,46 @@ class Divide(BaseTool):
 """) / "jarvis.py")  # fmt: skip
         equal(good(box.call("divide", {"a": 1, "b": 2})), "0.5", "OpenJarvis")
         equal(bad(box.call("divide", {"a": 1, "b": 0}), "Division")["error"], "Division by zero.", "its error")
-        box.load_python(place(fn_py="""
-from calute.types.agent_types import AgentBaseFn
-class Search(metaclass=AgentBaseFn):
+
+
+@case("a function class of Calute or Xerxes is a tool, as a subclass and by its metaclass, alone, beside others and in a manifest")
+def function_classes():
+    for package in ("calute", "xerxes"):
+        source = f"""
+from __future__ import annotations
+from {package}.types import AgentBaseFn
+class Search(AgentBaseFn):
     @staticmethod
-    def static_call(query: str, n: int = 1) -> list:
+    def static_call(query: str, n: Optional[int] = 1, **context_variables) -> list:
         'Search.'
         return [query] * n
-""") / "fn.py")  # fmt: skip
-        equal(good(box.call("Search", {"query": "x", "n": 2})), ["x", "x"], "Calute")
+class Meta(metaclass=AgentBaseFn):
+    @staticmethod
+    def static_call(query: str) -> str:
+        'Ask.'
+        return query
+class Base(AgentBaseFn):
+    pass
+class Wrong(AgentBaseFn):
+    def static_call(self, query: str) -> str:
+        return query
+def beside(x: int) -> int:
+    return x
+from typing import Optional
+"""
+        folder = place(tools_py=source, s_json=function("s", "Search"))
+        with toolbox() as box:
+            box.load_python(folder / "tools.py")
+            equal([item["name"] for item in box.list()], ["Meta", "Search"], package)
+            told = [event[3] for event in iter(box.step, None) if event[0] == "broken"]
+            check(any("Wrong is left out: TypeError: its static_call is to be a @staticmethod" in text for text in told), lambda: f"it was told {told}")
+            equal(box.get("Search")["description"], "Search.", "its description")
+            equal(good(box.call("Search", {"query": "x", "n": 2})), ["x", "x"], package)
+            equal(good(box.call("Meta", {"query": "y"})), "y", f"{package}, by its metaclass")
+            box.load(folder)
+            equal(good(box.call("s", {"query": "z"})), ["z"], f"{package}, in a manifest")
+        done = tool("check", folder)
+        check(done.code == 0 and b"good" in done.out, lambda: f"the check: {done.brief()}")
 
 
 # ---- Manifests -----------------------------------------------------------------------------------

@@ -93,10 +93,15 @@ def read_result(result: Any) -> Any:
 
 
 def _calute(thing: Any) -> Optional[Foreign]:
-    if not isinstance(thing, type) or inspect.isabstract(thing) or issubclass(thing, type):
+    """AgentBaseFn is a metaclass, which their own tools are subclasses of; it may be named as a metaclass
+    too. Its static_call is abstract: a class that has that one is no tool."""
+    if not isinstance(thing, type) or inspect.isabstract(thing):
         return None
-    if not isinstance(inspect.getattr_static(thing, "static_call", None), staticmethod):
+    call = inspect.getattr_static(thing, "static_call", None)
+    if call is None or getattr(call, "__isabstractmethod__", False):
         return None
+    if not isinstance(call, staticmethod):
+        raise TypeError("its static_call is to be a @staticmethod")
     function: Any = getattr(thing, "static_call")
     return Foreign(function, {"name": thing.__name__})
 
@@ -157,7 +162,9 @@ class ToolRegistry:
 
 
 class AgentBaseFn(abc.ABCMeta):
-    pass
+    @staticmethod
+    @abc.abstractmethod
+    def static_call(*args: Any, **named: Any) -> Any: ...
 
 
 def _jeeves_names() -> Dict[str, Any]:
