@@ -8,7 +8,7 @@ import json
 from typing import TYPE_CHECKING, Any, List, Mapping, NamedTuple, Optional
 
 from . import _channel
-from ._error import CallboxError
+from ._error import CallboxError, no_policy
 from ._native import Warden, default_warden, native
 
 if TYPE_CHECKING:
@@ -66,6 +66,8 @@ def _ask(warden: Optional[Warden]) -> Any:
 
 def capabilities(policy: Optional[Policy] = None, *, warden: Optional[Warden] = None) -> Capabilities:
     """Every guarantee of calls under this policy, here, as their reports will list it."""
+    if policy is not None and not hasattr(policy, "_for_use"):  # to import the class would be a circle
+        raise no_policy(policy)
     asked = _ask(warden)
     found = json.loads(asked.capabilities(native.Policy("{}") if policy is None else policy._for_use()))
     return Capabilities(found["backend"], found["met"], _listed(found["guarantees"]), list(found["warnings"]))

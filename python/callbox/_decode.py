@@ -71,8 +71,12 @@ def _flags(cls: Any, value: int) -> Any:
     return cls(value)
 
 
+def _a(name: str) -> str:
+    return f"an {name}" if name[0] in "AEIOUaeiou" else f"a {name}"
+
+
 def _cannot(cls: type) -> ValueError:
-    return ValueError(f"a {cls.__qualname__}, which the return hint names, cannot be made of what came")
+    return ValueError(f"{_a(cls.__qualname__)}, which the return hint names, cannot be made of what came")
 
 
 def _base64(text: Any) -> bytes:
@@ -270,7 +274,7 @@ class _Decoder:
         if cls is not None and not is_model(cls):
             raise _cannot(cls)
         value = item["value"]
-        what = f"a {type(value).__name__}"
+        what = _a(type(value).__name__)
         if cls is None:
             self.note_class(item, what)
         else:
@@ -293,7 +297,7 @@ class _Decoder:
         cls = self.hinted.find(item["type"]) if "type" in item else None
         made = _standard.read_exception(item, cls)
         if "type" in item and cls is None:
-            self.note_class(item, f"a {type(made).__name__}")
+            self.note_class(item, _a(type(made).__name__))
         return made
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Optional, TypeVa
 
 from . import _eager
 from ._arguments import LARGE
-from ._error import CallboxError
+from ._error import CallboxError, no_policy
 from ._late import asyncio, threads
 from ._native import native
 from ._policy import Policy
@@ -155,7 +155,7 @@ def content_bytes(content: Any, what: str) -> bytes:
 
 def checked_policy(policy: Any) -> Any:
     if policy is not None and not isinstance(policy, Policy):
-        raise TypeError(f"a policy is a callbox.Policy, not {type(policy).__name__}: Policy(read=[...])")
+        raise no_policy(policy)
     return policy
 
 
@@ -214,13 +214,23 @@ def _forget() -> None:
 os.register_at_fork(after_in_child=_forget)
 
 
+def _running_loop() -> asyncio.AbstractEventLoop:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        raise RuntimeError(
+            "calls that are awaited need the event loop of asyncio; on another, as trio has it, make those "
+            "that are not (run, run_python, call_sync) in a thread: trio.to_thread.run_sync(run, ...)"
+        ) from None
+
+
 async def aside(function: Callable[..., T], *arguments: Any) -> T:
     """Work that would keep an event loop too long, by one thread for all: more of them would contend
     with the loop for the interpreter."""
     global _helper
     if _helper is None:
         _helper = threads.ThreadPoolExecutor(1, "callbox")
-    return await asyncio.get_running_loop().run_in_executor(_helper, function, *arguments)
+    return await _running_loop().run_in_executor(_helper, function, *arguments)
 
 
 def finish(call: Call, listeners: Listeners, make: Callable[[RawReport], T]) -> T:
@@ -278,7 +288,7 @@ class _Watch:
 
 async def its_turn() -> None:
     """To start a call: where many are started at once, the loop goes on between them."""
-    await turns_of(asyncio.get_running_loop()).wait()
+    await turns_of(_running_loop()).wait()
 
 
 async def afinish(call: Call, listeners: Listeners, make: Callable[[RawReport], T]) -> T:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 _OPTION = "--hold "
 _KEY = ', or in the policy "files": {"hold": ["'
 
@@ -29,3 +31,8 @@ class CallboxError(Exception):
     def __str__(self) -> str:
         said = f"{self.where}: {self.text}" if self.where else self.text
         return f"{said} ({self.hint})" if self.hint else said
+
+
+def no_policy(thing: Any) -> TypeError:
+    """Of what was given as one."""
+    return TypeError(f"a policy is a callbox.Policy, not {type(thing).__name__}: Policy(read=[...])")

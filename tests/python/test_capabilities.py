@@ -52,3 +52,9 @@ def test_backends_say_whether_they_can_be_used():
     assert found["auto"].uses in ("namespaces", "landlock")
     assert not any(i.enforced for i in found["host"].guarantees if i.name in ("files", "network", "syscalls"))
     assert {i.by for i in found["host"].guarantees if i.name == "files"} == {"no box: mode off"}
+
+
+def test_what_is_no_policy_is_refused_as_by_run():
+    for asked in (callbox.capabilities, lambda policy: run(["true"], policy=policy)):
+        with pytest.raises(TypeError, match=r"a policy is a callbox\.Policy, not dict"):
+            asked({"network": "host"})

@@ -120,6 +120,12 @@ def test_live_output():
         asyncio.run(arun("yes", on_output=refuse))
 
 
+def test_arun_on_a_loop_that_is_not_of_asyncio_says_so():
+    for awaited in (arun(["true"]), callbox.Toolbox().call("none"), callbox.arun_python("1")):
+        with pytest.raises(RuntimeError, match="need the event loop of asyncio; on another"):
+            awaited.send(None)
+
+
 def test_arun_many_without_threads():
     async def all_of_them():
         before = threading.active_count()
