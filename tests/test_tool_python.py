@@ -296,7 +296,7 @@ from typing import Optional
             box.load_python(folder / "tools.py")
             equal([item["name"] for item in box.list()], ["Meta", "Search"], package)
             told = [event[3] for event in iter(box.step, None) if event[0] == "broken"]
-            check(any("Wrong is left out: TypeError: its static_call is to be a @staticmethod" in text for text in told), lambda: f"it was told {told}")
+            check(any("Wrong is left out: its static_call is to be a @staticmethod" in text for text in told), lambda: f"it was told {told}")
             equal(box.get("Search")["description"], "Search.", "its description")
             equal(good(box.call("Search", {"query": "x", "n": 2})), ["x", "x"], package)
             equal(good(box.call("Meta", {"query": "y"})), "y", f"{package}, by its metaclass")
@@ -304,6 +304,8 @@ from typing import Optional
             equal(good(box.call("s", {"query": "z"})), ["z"], f"{package}, in a manifest")
         done = tool("check", folder)
         check(done.code == 0 and b"good" in done.out, lambda: f"the check: {done.brief()}")
+        done = tool("check", folder / "tools.py")
+        check(done.code == 1 and b"beside is left out: " in done.out, lambda: f"the check: {done.brief()}")
 
 
 # ---- Manifests -----------------------------------------------------------------------------------
@@ -366,6 +368,22 @@ def checks():
     check(done.code == 125 and b"cannot read" in done.err, lambda: f"it says {done.err!r}")
     done = tool("call", "--python-tools", folder / "tools.py", "--python", "nopython", "fetch", '{"x": 1}')
     check(done.code == 125 and b'callbox: --python: there is no interpreter "nopython"' in done.err, lambda: f"it says {done.err!r}")
+
+
+@case("check fails where a marked function is left out, and tells of unmarked ones beside marked ones")
+def check_of_marks():
+    good_one = "from callbox import tool\n@tool\ndef f(x: int) -> int:\n    'F.'\n    return x\n"
+    beside = "def other(x: int) -> int: return x\ndef plain(x): return x\ndef _own(x: int): return x\n"
+    file = place(tools_py=good_one + beside) / "tools.py"
+    done = tool("check", file)
+    equal((done.code, done.out.decode().replace(str(file), "FILE")),
+          (0, "FILE: good: f\nFILE: other is left out: others are marked as tools, and it is not\n"), "unmarked ones")  # fmt: skip
+    file = place(tools_py=good_one + "import threading\n@tool\ndef g(x: threading.Lock()) -> int:\n    return 1\n") / "tools.py"
+    done = tool("check", file)
+    check(done.code == 1 and b": good: f\n" in done.out and b": g is left out: " in done.out, lambda: f"the check: {done.brief()}")
+    done = tool("check", "--json", file)
+    found = {item["tool"]: [mistake["text"] for mistake in item["mistakes"]] for item in json.loads(done.out)}
+    check(done.code == 1 and found["f"] == [] and "g is left out: " in found["g"][0], lambda: f"the check: {found}")
 
 
 @case("what a manifest may not say of a Python function")

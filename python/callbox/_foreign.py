@@ -31,6 +31,10 @@ class Failed(Exception):
     """A tool says that it has failed; its text is all there is to say."""
 
 
+class Unfit(Exception):
+    """It is meant as a tool, and cannot be one."""
+
+
 # ---- jeevesagent, loomflow ----
 
 
@@ -63,8 +67,11 @@ def _jarvis(thing: Any) -> Optional[Foreign]:
         return None
     if inspect.isabstract(cls):
         return None
-    made = thing() if isinstance(thing, type) else thing
-    spec = made.spec
+    try:
+        made = thing() if isinstance(thing, type) else thing
+        spec = made.spec
+    except Exception as error:  # what it does when it is made is its own affair
+        raise Unfit(f"it cannot be made: {type(error).__name__}: {error}") from error
     if not isinstance(getattr(spec, "name", None), str):
         return None
     parameters = getattr(spec, "parameters", None) or {}
@@ -101,7 +108,7 @@ def _calute(thing: Any) -> Optional[Foreign]:
     if call is None or getattr(call, "__isabstractmethod__", False):
         return None
     if not isinstance(call, staticmethod):
-        raise TypeError("its static_call is to be a @staticmethod")
+        raise Unfit("its static_call is to be a @staticmethod")
     function: Any = getattr(thing, "static_call")
     return Foreign(function, {"name": thing.__name__})
 

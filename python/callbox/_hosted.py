@@ -152,9 +152,19 @@ def _why_not(thing: Any) -> str:
     return ""
 
 
+def _is_function(name: str, thing: Any, module: types.ModuleType) -> bool:
+    """A public one, that is defined here."""
+    if name.startswith("_") or type(thing) is not types.FunctionType:
+        return False
+    return bool(inspect.unwrap(thing).__module__ == module.__name__)
+
+
 class Chosen(NamedTuple):
+    """`left`: by name, why they are left out, and whether somebody has marked them as tools."""
+
     tools: List[Hosted]
-    left: List[Dict[str, str]]
+    left: List[Dict[str, Any]]
+    marked: bool
 
 
 def choose() -> Chosen:
@@ -164,45 +174,45 @@ def choose() -> Chosen:
     names = [str(name) for name in getattr(module, "__all__", vars(module))][:NAMES_MAX]
     things = {name: vars(module).get(name) for name in names if not name.startswith("__")}
     tools: List[Hosted] = []
-    left: List[Dict[str, str]] = []
+    left: List[Dict[str, Any]] = []
+    marked: List[str] = []
 
-    def add(name: str, thing: Any) -> None:
+    def leave(name: str, why: str, wanted: bool) -> None:
+        left.append({"name": name, "why": why, "marked": wanted})
+
+    def add(name: str, thing: Any, wanted: bool) -> None:
         try:
             hosted = make(name, thing)
             assert hosted is not None
             tools.append(hosted)
         except Exception as error:  # what a class of a tool does when it is made is its own affair
-            left.append({"name": name, "why": _words(error)})
+            leave(name, _words(error), wanted)
 
-    marked = []
     for name, thing in things.items():
         try:
             if _is_tool(thing, module):
                 marked.append(name)
         except Exception as error:
-            left.append({"name": name, "why": _words(error)})
-    if marked:
-        for name in marked:
-            add(name, things[name])
-        return Chosen(tools, left)
+            leave(name, _words(error), isinstance(error, _foreign.Unfit))
+    for name in marked:
+        add(name, things[name], True)
+    taken = [hosted.tool.function for hosted in tools]
     for name, thing in things.items():
-        if name.startswith("_") or type(thing) is not types.FunctionType:
-            continue
-        if inspect.unwrap(thing).__module__ != module.__name__:
+        if name in marked or not _is_function(name, thing, module) or any(thing is other for other in taken):
             continue
         why = _why_not(thing)
-        if why:
-            left.append({"name": name, "why": why})
-        else:
-            add(name, thing)
-    return Chosen(tools, left)
+        if not marked and not why:
+            add(name, thing, False)
+        elif not marked or not why:
+            leave(name, why or "others are marked as tools, and it is not", False)
+    return Chosen(tools, left, bool(marked))
 
 
 # ---- Describing ----
 
 
 def _words(error: BaseException) -> str:
-    if isinstance(error, CallboxError):
+    if isinstance(error, (CallboxError, _foreign.Unfit)):
         return str(error)
     return f"{type(error).__name__}: {error}"
 
@@ -261,17 +271,17 @@ def describe(key: Optional[str]) -> Dict[str, Any]:
             return {"error": _not_there(key)}
         except Exception as error:
             return {"error": {"text": _words(error)}}
-        chosen = Chosen([hosted], [])
+        chosen = Chosen([hosted], [], True)
     else:
         chosen = choose()
     tools: List[Dict[str, Any]] = []
-    left = list(chosen.left)
+    left: List[Dict[str, Any]] = []
     for hosted in chosen.tools:
         try:
             tools.append(_describe(hosted))
         except Exception as error:
-            left.append({"name": hosted.key, "why": _words(error)})
-    return {"tools": tools, "left": left}
+            left.append({"name": hosted.key, "why": _words(error), "marked": chosen.marked})
+    return {"tools": tools, "left": left + chosen.left}
 
 
 # ---- Calling ----

@@ -7,11 +7,12 @@
 #include "cli/tool.h"
 #include "policy/json_read.h"
 
-static void add_mistake(json_t *report, const char *place, const char *text, const char *hint)
+static void add_mistake(json_t *report, const char *place, const char *tool, const char *text,
+                        const char *hint)
 {
         json_array_append_new(report,
-                              json_pack("{s:s, s:n, s:[{s:s, s:s, s:s}]}", "file", place, "tool",
-                                        "mistakes", "where", "", "text", text, "hint", hint));
+                              json_pack("{s:s, s:s?, s:[{s:s, s:s, s:s}]}", "file", place, "tool",
+                                        tool, "mistakes", "where", "", "text", text, "hint", hint));
 }
 
 static int print_good(const struct tool_command *command, cbx_toolbox *toolbox, const char *place,
@@ -37,14 +38,24 @@ static int print_good(const struct tool_command *command, cbx_toolbox *toolbox, 
         return 0;
 }
 
-/* What is left out is no mistake: nobody has said that it is a tool. */
-static void print_left(const struct tool_command *command, cbx_toolbox *toolbox, const char *place)
+/* What is left out is a mistake where somebody has said that it is a tool. Returns whether that is
+ * so of one. */
+static bool print_left(const struct tool_command *command, cbx_toolbox *toolbox, const char *place,
+                       json_t *report)
 {
         cbx_tool_event event = CBX_TOOL_EVENT_INIT;
+        bool missed = false;
 
-        while (cbx_toolbox_step(toolbox, &event, NULL) == 0 && event.kind != CBX_TOOL_NONE)
-                if (event.kind == CBX_TOOL_BROKEN && !command->json)
+        while (cbx_toolbox_step(toolbox, &event, NULL) == 0 && event.kind != CBX_TOOL_NONE) {
+                if (event.kind != CBX_TOOL_BROKEN)
+                        continue;
+                if (!command->json)
                         printf("%s: %s\n", place, event.text);
+                if (event.tool[0])
+                        add_mistake(report, place, event.tool, event.text, "");
+                missed = missed || event.tool[0];
+        }
+        return missed;
 }
 
 static int open_toolbox(struct tool_command *command, const char *place, cbx_warden **warden,
@@ -84,7 +95,7 @@ int tool_check_python(struct tool_command *command, const char *place)
                 cli_print_error(&error);
                 code = EXIT_CALLBOX;
         } else if (cbx_toolbox_load_python(toolbox, place, &error) < 0) {
-                add_mistake(report, place, error.text, error.hint);
+                add_mistake(report, place, NULL, error.text, error.hint);
                 if (!command->json) {
                         printf("%s: %s\n", place, error.text);
                         if (error.hint[0])
@@ -93,8 +104,8 @@ int tool_check_python(struct tool_command *command, const char *place)
                 code = 1;
         } else if (print_good(command, toolbox, place, report, &error) < 0) {
                 code = cli_fail("out of memory");
-        } else {
-                print_left(command, toolbox, place);
+        } else if (print_left(command, toolbox, place, report)) {
+                code = 1;
         }
         if (code != EXIT_CALLBOX && command->json && cli_print_json(report, STDOUT_FILENO) != 0)
                 code = EXIT_CALLBOX;

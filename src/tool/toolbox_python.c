@@ -2,7 +2,7 @@
 /*
  * Python files and modules of which all tools are in a toolbox, and the directories of Python
  * files, those of manifests among them: when a file has been written, what it says of its functions
- * is asked anew. One with mistakes leaves the last good version of its tools in place.
+ * is asked anew. One with mistakes leaves its tools as they were described last.
  */
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +10,7 @@
 
 #include "policy/inputs.h"
 #include "tool/python.h"
+#include "tool/told.h"
 #include "tool/toolbox.h"
 
 /* A file or module; its name in events and in its tools. */
@@ -152,15 +153,7 @@ static int add_tool(cbx_toolbox *toolbox, const struct toolbox_source *source,
         return toolbox_put(toolbox, TAKE_PTR(tool), error);
 }
 
-/* A line of what is told of a file. */
-static int add_line(struct buffer *told, const char *name, const char *text, const char *hint)
-{
-        return buffer_printf(told, "%s%.100s%s%.400s%s%.300s%s", told->length > 0 ? "\n" : "", name,
-                             *name ? " is left out: " : "", text, *hint ? " (to fix it: " : "",
-                             hint, *hint ? ")" : "");
-}
-
-static int tell_left(const json_t *left, struct buffer *told)
+static int tell_left(const json_t *left, struct told *told)
 {
         size_t i;
         json_t *item;
@@ -171,38 +164,39 @@ static int tell_left(const json_t *left, struct buffer *told)
                 const char *name = json_string_value(json_object_get(item, "name"));
                 const char *why = json_string_value(json_object_get(item, "why"));
 
+                bool marked = json_is_true(json_object_get(item, "marked"));
+
                 if (r == 0 && name && why)
-                        r = add_line(told, name, why, "");
+                        r = told_add(told, name, marked, why, "");
         }
         return r;
 }
 
-static int tell_policy(const json_t *described, struct buffer *told)
+static int tell_policy(const json_t *described, struct told *told)
 {
         const char *name = json_string_value(json_object_get(described, "name"));
+        char line[400];
 
         if (!name || !json_is_true(json_object_get(described, "policy")))
                 return 0;
-        return buffer_printf(told,
-                             "%s%.100s: its decorator names a policy, which is not taken from "
-                             "the file: the tool has that of the command (to fix it: write a "
-                             "manifest with a policy)",
-                             told->length > 0 ? "\n" : "", name);
+        snprintf(line, sizeof(line),
+                 "%.100s: its decorator names a policy, which is not taken from the file: the tool "
+                 "has that of the command (to fix it: write a manifest with a policy)",
+                 name);
+        return told_add_line(told, "", line);
 }
 
 /* Only what is new. */
-static void tell(cbx_toolbox *toolbox, struct toolbox_source *source, struct buffer *told)
+static void tell(cbx_toolbox *toolbox, struct toolbox_source *source, struct told *told)
 {
-        char *text = told->data, *line;
+        char *text = told->text.data, **tool = told->tools, *line;
 
-        if (told->length == 0 || (source->told && strcmp(source->told, text) == 0))
+        if (told->text.length == 0 || (source->told && strcmp(source->told, text) == 0))
                 return;
         free(source->told);
         source->told = strdup(text);
-        while ((line = strsep(&text, "\n"))) {
-                text_make_showable(line);
-                toolbox_tell(toolbox, CBX_TOOL_BROKEN, "", source->name, line);
-        }
+        while ((line = strsep(&text, "\n")))
+                toolbox_tell(toolbox, CBX_TOOL_BROKEN, *tool++, source->name, line);
 }
 
 /* Names that it gave, and does not any more. */
@@ -240,13 +234,13 @@ static int describe(cbx_toolbox *toolbox, const struct toolbox_source *source, c
 /* All its tools, as they are now. */
 static int load(cbx_toolbox *toolbox, struct toolbox_source *source, cbx_error *error)
 {
-        _cleanup_buffer_ struct buffer told = BUFFER_INIT;
+        _cleanup_told_ struct told told = TOLD_INIT;
         _cleanup_json_ json_t *answer = NULL;
         _cleanup_list_ char **names = list_new();
         cbx_error one = CBX_ERROR_INIT;
         json_t *described;
+        bool some, taken = false;
         size_t i;
-        bool some;
         int r;
 
         if (!names)
@@ -254,16 +248,19 @@ static int load(cbx_toolbox *toolbox, struct toolbox_source *source, cbx_error *
         r = describe(toolbox, source, error, &answer);
         if (r < 0)
                 return r;
-        r = tell_left(json_object_get(answer, "left"), &told);
         json_array_foreach(json_object_get(answer, "tools"), i, described)
         {
                 const char *name = json_string_value(json_object_get(described, "name"));
 
-                if (r == 0 && add_tool(toolbox, source, described, &names, &one) < 0)
-                        r = add_line(&told, name ? name : "a function", one.text, one.hint);
+                if (r == 0 && add_tool(toolbox, source, described, &names, &one) < 0) {
+                        taken = taken || one.code == -EEXIST;
+                        r = told_add(&told, name ? name : "a function", true, one.text, one.hint);
+                }
                 if (r == 0)
                         r = tell_policy(described, &told);
         }
+        if (r == 0)
+                r = tell_left(json_object_get(answer, "left"), &told);
         if (r < 0)
                 return error_oom(error);
         tell(toolbox, source, &told);
@@ -272,9 +269,11 @@ static int load(cbx_toolbox *toolbox, struct toolbox_source *source, cbx_error *
         if (some)
                 return 0;
         error_set(error, -EINVAL, "", "%.200s has no function that could be a tool%s%.300s",
-                  source->name, told.length > 0 ? ": " : "", told.length > 0 ? told.data : "");
-        error_hint(error, "mark a function with @tool, or give a public one type hints or a "
-                          "docstring");
+                  source->name, told.text.length > 0 ? ": " : "",
+                  told.text.length > 0 ? told.text.data : "");
+        error_hint(error, taken ? "give the function another name: @tool(name=\"...\")"
+                                : "mark a function with @tool, or give a public one type hints or "
+                                  "a docstring");
         return -EINVAL;
 }
 
@@ -293,13 +292,13 @@ void toolbox_python_changed(cbx_toolbox *toolbox, int watch, const char *name)
                 snprintf(path, sizeof(path), "%s/%s", directory->path, name);
                 TAILQ_FOREACH(source, &toolbox->sources, link)
                 {
-                        _cleanup_buffer_ struct buffer told = BUFFER_INIT;
+                        _cleanup_told_ struct told told = TOLD_INIT;
                         cbx_error error = CBX_ERROR_INIT;
 
                         if (!source->python.file || strcmp(source->python.file, path) != 0)
                                 continue;
                         if (load(toolbox, source, &error) < 0 &&
-                            add_line(&told, "", error.text, error.hint) == 0)
+                            told_add(&told, "", false, error.text, error.hint) == 0)
                                 tell(toolbox, source, &told);
                 }
                 for (char **file = toolbox->followed; !of_manifests && file && *file; file++)
