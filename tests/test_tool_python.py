@@ -521,6 +521,9 @@ def followed():
         event = next_change(box, ("broken",))
         check("SyntaxError" in event[3], lambda: f"it was told {event}")
         equal(box.get("f")["description"], "G.", "what is said of it still")
+        for name in "fm":
+            said = bad(box.call(name, {"x": 1}), "SyntaxError")["error"]
+            check(said.startswith("tools.py cannot be loaded: line 1: SyntaxError: ") and said.endswith(" (its tools fail until it can)"), lambda: f"the error is {said!r}")
         (folder / "new").write_text(first)
         os.rename(folder / "new", folder / "tools.py")
         next_change(box, ("removed",))

@@ -120,8 +120,10 @@ def find(key: str) -> Hosted:
     hosted = known.get(key)
     if hosted is not None:
         return hosted
-    if loaded.trouble is not None:
-        raise loaded.trouble
+    if loaded.trouble is not None:  # it is listed as it was when it could be loaded
+        where = os.path.basename(loaded.file) if loaded.file else "its module"
+        text = f"{where} cannot be loaded: {_trouble(loaded.trouble)['text']}"
+        raise _foreign.Failed(f"{text} (its tools fail until it can)") from loaded.trouble
     thing: Any = loaded.found
     for part in key.split("."):
         thing = getattr(thing, part)
