@@ -386,6 +386,25 @@ def check_of_marks():
     check(done.code == 1 and found["f"] == [] and "g is left out: " in found["g"][0], lambda: f"the check: {found}")
 
 
+@case("names that are of no tools and no interpreter are told with what was meant")
+def near_misses():
+    folder = place(tools_py="def f(x: int) -> int:\n    'F.'\n    return x\n")
+    (folder / "venv" / "bin").mkdir(parents=True)
+    os.symlink("/usr/bin/python3", folder / "venv" / "bin" / "python3")
+    (folder / "other").mkdir()
+    (folder / "other" / "more.py").write_text((folder / "tools.py").read_text())
+    for words, text in (
+        (("--python-tools", "tools"), "name the file, tools.py, or add where the module lies: --python-path ."),
+        (("--python-tools", "tools.py", "--python", "/usr/bin/ls"), "to fix it: is /usr/bin/ls an interpreter of Python?"),
+        (("--python-tools", "tools.py", "--python", "./venv"), "--python: \"./venv\" is a directory (to fix it: name the interpreter in it, ./venv/bin/python3"),
+        (("--python-tools", "tools.py", "--python", "venv"), "--python: \"venv\" is a directory (to fix it: name the interpreter in it, venv/bin/python3"),
+        (("--python-tools", "tools.py", "--python", "./other"), "--python: \"./other\" is a directory (to fix it: name"),
+        (("--python-tools", "tools.py", "--python-tools", "other/more.py"), "give the function another name: @tool(name="),
+    ):  # fmt: skip
+        done = tool("list", *words, cwd=folder)
+        check(done.code == 125 and text in done.err.decode().replace("\ncallbox: to fix it: ", " (to fix it: "), lambda: f"{words}: {done.brief()}")
+
+
 @case("what a manifest may not say of a Python function")
 def wrong_manifests():
     for run, where, text in (

@@ -160,8 +160,21 @@ static int read_frames(const cbx_output *output, const char **ret_text, size_t *
         return r < 0 ? r : 0;
 }
 
+/* By its name, which says nothing for sure. */
+static void hint_interpreter(const char *program, cbx_error *error)
+{
+        char real[PATH_MAX];
+        const char *slash = realpath(program, real) ? strrchr(real, '/') : NULL;
+
+        if (slash && !strstr(slash, "py"))
+                error_hint(error,
+                           "is %.200s an interpreter of Python? One is named by --python in a "
+                           "command, \"interpreter\" in a manifest",
+                           program);
+}
+
 /* Nothing was said of the functions: what else is there to say? */
-static int explain_end(const cbx_report *report, cbx_error *error)
+static int explain_end(const cbx_report *report, const char *program, cbx_error *error)
 {
         const cbx_output *errors = &report->errors;
         size_t length = errors->length, from;
@@ -179,9 +192,11 @@ static int explain_end(const cbx_report *report, cbx_error *error)
                                  "is not loaded within %g seconds: what it does at its top level "
                                  "takes too long",
                                  PYTHON_DESCRIBE_WALL);
-        return error_set(error, -EINVAL, "", "ends its interpreter while it is loaded: %s%s%.*s",
-                         report->text ? report->text : "no reason is known", length > 0 ? ": " : "",
-                         (int)(length - from), errors->data ? errors->data + from : "");
+        error_set(error, -EINVAL, "", "ends its interpreter while it is loaded: %s%s%.*s",
+                  report->text ? report->text : "no reason is known", length > 0 ? ": " : "",
+                  (int)(length - from), errors->data ? errors->data + from : "");
+        hint_interpreter(program, error);
+        return -EINVAL;
 }
 
 /* What a question is about. */
@@ -223,7 +238,7 @@ static int ask_box(const struct question *question, cbx_error *error, json_t **r
         if (r == 0)
                 r = read_frames(&report.result, &text, &length, &said);
         if (r == 0 && !text)
-                r = explain_end(&report, &said);
+                r = explain_end(&report, question->function->argv[0], &said);
         if (r == 0)
                 r = json_parse(text, length, "what it says of its functions", PYTHON_ANSWER_MAX, 0,
                                &said, ret_answer);
@@ -245,6 +260,16 @@ static void hint_missing(const struct function *function, const char *name, cbx_
         size_t length = strspn(name, known);
         char beside[PATH_MAX + 300];
 
+        if (!slash && length > 0 && length < 200) { /* a module, which may be meant as a file */
+                snprintf(beside, sizeof(beside), "%.*s.py", (int)length, name);
+                if (access(beside, F_OK) == 0) {
+                        error_hint(error,
+                                   "name the file, %s, or add where the module lies: "
+                                   "--python-path .",
+                                   beside);
+                        return;
+                }
+        }
         if (slash && length > 0 && length < 200) {
                 int n = snprintf(beside, sizeof(beside), "%.*s/%.*s",
                                  (int)(slash - function->source), function->source, (int)length,

@@ -56,10 +56,33 @@ static int find_along_path(const char *name, char **ret_program)
         return -ENOENT;
 }
 
-static int refuse_interpreter(const char *given, cbx_error *error)
+/* Whoever names a virtual environment means the interpreter in it. `directory`: where a name
+ * without a slash would be one, which is not looked for along the PATH; or NULL. */
+static bool refuse_directory(const char *given, const char *directory, cbx_error *error)
+{
+        bool joined = given[0] != '/' && directory;
+        char path[PATH_MAX + 32];
+        struct stat facts;
+        int n = snprintf(path, PATH_MAX, "%s%s%s", joined ? directory : "", joined ? "/" : "",
+                         given);
+
+        if (n >= PATH_MAX || stat(path, &facts) < 0 || !S_ISDIR(facts.st_mode))
+                return false;
+        error_set(error, -EISDIR, "", "\"%.200s\" is a directory", given);
+        snprintf(path + n, sizeof(path) - (size_t)n, "/bin/python3");
+        if (is_program(path))
+                error_hint(error, "name the interpreter in it, %.200s/bin/python3", given);
+        else
+                error_hint(error, "name the interpreter itself, by its path");
+        return true;
+}
+
+static int refuse_interpreter(const char *given, const char *directory, cbx_error *error)
 {
         bool there = strchr(given, '/') && access(given, F_OK) == 0;
 
+        if (refuse_directory(given, directory, error))
+                return -EISDIR;
         error_set(error, -ENOENT, "",
                   there ? "\"%.200s\" is no program: an interpreter of Python is wanted"
                         : "there is no interpreter \"%.200s\"",
@@ -94,7 +117,9 @@ int python_find_interpreter(const char *given, const char *directory, char **ret
                         r = find_along_path("python3", ret_program);
                 given = "python3";
         }
-        return r == -ENOMEM ? error_oom(error) : r < 0 ? refuse_interpreter(given, error) : 0;
+        if (r == -ENOMEM)
+                return error_oom(error);
+        return r < 0 ? refuse_interpreter(given, directory, error) : 0;
 }
 
 static int add_tree(char ***trees, const char *path)
