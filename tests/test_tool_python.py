@@ -405,6 +405,18 @@ def near_misses():
         check(done.code == 125 and text in done.err.decode().replace("\ncallbox: to fix it: ", " (to fix it: "), lambda: f"{words}: {done.brief()}")
 
 
+@case("what Python itself looks for in vain is not told as refused")
+def pythons_own():
+    names = ("pyvenv.cfg", "python311.zip", "__pycache__", "__pycache__/x.pyc", "other.cfg")
+    source = "def f() -> int:\n    for name in %r:\n        try: open('/srv/nowhere/' + name)\n        except OSError: pass\n    raise ValueError\n"
+    file = place(tools_py=source % (names,)) / "tools.py"
+    with mcp_client.Server("--no-builtin", "--python-tools", file) as server:
+        text = mcp_client.text_of(server.call("f", {}))  # the first: the interpreter is started for it
+        check("ValueError" in text and "- file /srv/nowhere/other.cfg: ENOENT" in text, lambda: f"the answer is {text!r}")
+        own = [line for line in text.splitlines() if "__pycache__" in line or ".zip" in line or "pyvenv.cfg" in line]
+        equal(own, [], "what is Python's own")
+
+
 @case("what a manifest may not say of a Python function")
 def wrong_manifests():
     for run, where, text in (

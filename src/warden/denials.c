@@ -219,6 +219,20 @@ static bool is_search(const struct plan *plan, const char *path)
         return false;
 }
 
+/* What an interpreter of Python looks for while it starts and imports: its own environment and
+ * library beside it, and what it has compiled before. */
+static bool is_pythons(const char *path)
+{
+        static const char cache[] = "/__pycache__";
+        const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+        const char *at = strstr(path, cache);
+        size_t digits = strncmp(name, "python", 6) == 0 ? strspn(name + 6, "0123456789") : 0;
+
+        return (at && strchr("/", at[strlen(cache)])) || strcmp(name, "pyvenv.cfg") == 0 ||
+               strcmp(name, "pybuilddir.txt") == 0 ||
+               (digits > 0 && strcmp(name + 6 + digits, ".zip") == 0);
+}
+
 /* What programs look for wherever they run, and seldom find: where the host is not asked, told to
  * nobody. */
 static bool is_routine(const struct plan *plan, const struct box_trace *trace)
@@ -232,7 +246,7 @@ static bool is_routine(const struct plan *plan, const struct box_trace *trace)
         for (size_t i = 0; i < ARRAY_SIZE(files); i++)
                 if (strcmp(trace->text, files[i]) == 0)
                         return true;
-        return is_search(plan, trace->text) ||
+        return is_search(plan, trace->text) || is_pythons(trace->text) ||
                strncmp(trace->text, PLAN_HOME "/.", strlen(PLAN_HOME "/.")) == 0;
 }
 
