@@ -395,7 +395,7 @@ def near_misses():
     (folder / "other" / "more.py").write_text((folder / "tools.py").read_text())
     for words, text in (
         (("--python-tools", "tools"), "name the file, tools.py, or add where the module lies: --python-path ."),
-        (("--python-tools", "tools.py", "--python", "/usr/bin/ls"), "to fix it: is /usr/bin/ls an interpreter of Python?"),
+        (("--python-tools", "tools.py", "--python", "/usr/bin/ls"), "/usr/bin/ls seems to be no interpreter of Python: the program exited with code 2 (to fix it: name one: --python"),
         (("--python-tools", "tools.py", "--python", "./venv"), "--python: \"./venv\" is a directory (to fix it: name the interpreter in it, ./venv/bin/python3"),
         (("--python-tools", "tools.py", "--python", "venv"), "--python: \"venv\" is a directory (to fix it: name the interpreter in it, venv/bin/python3"),
         (("--python-tools", "tools.py", "--python", "./other"), "--python: \"./other\" is a directory (to fix it: name"),

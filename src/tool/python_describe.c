@@ -161,16 +161,12 @@ static int read_frames(const cbx_output *output, const char **ret_text, size_t *
 }
 
 /* By its name, which says nothing for sure. */
-static void hint_interpreter(const char *program, cbx_error *error)
+static bool is_named_python(const char *program)
 {
         char real[PATH_MAX];
         const char *slash = realpath(program, real) ? strrchr(real, '/') : NULL;
 
-        if (slash && !strstr(slash, "py"))
-                error_hint(error,
-                           "is %.200s an interpreter of Python? One is named by --python in a "
-                           "command, \"interpreter\" in a manifest",
-                           program);
+        return !slash || strstr(slash, "py");
 }
 
 /* Nothing was said of the functions: what else is there to say? */
@@ -192,11 +188,15 @@ static int explain_end(const cbx_report *report, const char *program, cbx_error 
                                  "is not loaded within %g seconds: what it does at its top level "
                                  "takes too long",
                                  PYTHON_DESCRIBE_WALL);
-        error_set(error, -EINVAL, "", "ends its interpreter while it is loaded: %s%s%.*s",
-                  report->text ? report->text : "no reason is known", length > 0 ? ": " : "",
-                  (int)(length - from), errors->data ? errors->data + from : "");
-        hint_interpreter(program, error);
-        return -EINVAL;
+        if (!is_named_python(program)) {
+                error_set(error, -EINVAL, "", "%.200s seems to be no interpreter of Python: %s",
+                          program, report->text ? report->text : "no reason is known");
+                error_hint(error, "name one: --python in a command, \"interpreter\" in a manifest");
+                return -EINVAL;
+        }
+        return error_set(error, -EINVAL, "", "ends its interpreter while it is loaded: %s%s%.*s",
+                         report->text ? report->text : "no reason is known", length > 0 ? ": " : "",
+                         (int)(length - from), errors->data ? errors->data + from : "");
 }
 
 /* What a question is about. */
