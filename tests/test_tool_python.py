@@ -250,6 +250,11 @@ async def late(text: str) -> str:
 from openjarvis.core.registry import ToolRegistry
 from openjarvis.core.types import ToolResult
 from openjarvis.tools._stubs import BaseTool, ToolSpec
+try:  # a part of the package that callbox does not stand in for, with another way
+    from openjarvis._rust_bridge import get_rust_module
+    get_rust_module()
+except ImportError:
+    pass
 @ToolRegistry.register("divide")
 class Divide(BaseTool):
     tool_id = "divide"

@@ -197,6 +197,16 @@ FRAMEWORKS: Dict[str, Callable[[], Dict[str, Any]]] = {
 }
 
 
+def _is_wanted_of_a_module() -> bool:
+    """Whether this looks for something to be imported *from* a module, which may be no module at all."""
+    frame = sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename.startswith("<frozen importlib"):
+        if frame.f_code.co_name == "_handle_fromlist":
+            return True
+        frame = frame.f_back  # type: ignore[assignment]
+    return False
+
+
 class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Asked last: for frameworks that are not installed, and whatever is imported from below them."""
 
@@ -209,6 +219,8 @@ class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             return None
         if name == top:
             self.missing.append(top)
+        elif name.count(".") > 1 and _is_wanted_of_a_module():
+            return None  # a part that is not there, for which a tool may have another way
         return importlib.machinery.ModuleSpec(name, self, is_package=True)
 
     def create_module(self, spec: Any) -> Any:
