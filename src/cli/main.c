@@ -29,6 +29,7 @@ static const char help[] =
         "  callbox doctor                               show what this host can enforce\n"
         "  callbox mcp [OPTIONS]                        serve boxed tools over MCP\n"
         "  callbox policy check|show|schema             look at policies\n"
+        "  callbox policy capabilities|backends         what this host keeps, and by what\n"
         "  callbox tool list|call|check|schema          call tools, each in its own box\n"
         "  callbox warden --socket PATH                 serve programs that attach\n"
         "  callbox wrap [OPTIONS] -- SERVER [ARG...]    run an MCP server in a box\n"

@@ -19,7 +19,8 @@ static const char help[] =
         "check   tell whether this host can keep the policy of FILE and OPTIONS\n"
         "show    print the effective policy, defaults included, of FILE and OPTIONS\n"
         "capabilities  print every guarantee of that policy here: by what it is enforced,\n"
-        "        or why it is not and how to get it; exit code 1 where one is required\n"
+        "        or why it is not and how to get it; exit code 1 where one is\n"
+        "        required and not kept\n"
         "backends  print what boxes can be made of here\n"
         "schema  print the JSON Schema of policies\n"
         "\n"
@@ -149,6 +150,8 @@ int cli_policy(int argc, char **argv)
                 cli_fail("policy check needs a file");
         else if (strcmp(verb, "capabilities") == 0)
                 code = capabilities(&options, json);
+        else if (strcmp(verb, "backends") == 0 && (argc > 3 || (argc == 3 && !json)))
+                cli_fail("policy backends takes nothing but --json");
         else if (strcmp(verb, "backends") == 0)
                 code = backends(json);
         else

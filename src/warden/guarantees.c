@@ -184,14 +184,18 @@ static const struct {
         "as root: echo +cpu >CGROUP/cgroup.subtree_control in each group above that of callbox, "  \
         "or Delegate=yes in its unit"
 
+/* Of version 1 memory alone is used. */
+static enum cgroup_obstacle obstacle_of(enum guarantee guarantee, enum cgroup_obstacle obstacle)
+{
+        return guarantee == GUARANTEE_CPU && obstacle == CGROUP_FINE && cgroup_is_v1() ? CGROUP_V1
+                                                                                       : obstacle;
+}
+
 /* The groups that are missing: why, and how to get them. */
 static void hint_cgroup(enum guarantee guarantee, cbx_error *error)
 {
-        enum cgroup_obstacle obstacle = cgroup_look();
+        enum cgroup_obstacle obstacle = obstacle_of(guarantee, cgroup_look());
 
-        /* Of version 1 memory alone is used. */
-        if (guarantee == GUARANTEE_CPU && obstacle == CGROUP_FINE && cgroup_is_v1())
-                obstacle = CGROUP_V1;
         if (guarantee == GUARANTEE_CPU)
                 error_set(error, -EOPNOTSUPP, "limits.cpus",
                           "this host cannot keep a share of the processors: %s",
@@ -218,6 +222,8 @@ static const struct {
 /* How to get a guarantee that is not kept. */
 static const char *fix_for(const struct report *report, enum guarantee guarantee)
 {
+        enum cgroup_obstacle obstacle = obstacle_of(guarantee, report->obstacle);
+
         if (not_asked(report->policy, guarantee)) {
                 for (size_t i = 0; i < ARRAY_SIZE(wishes); i++)
                         if (wishes[i].guarantee == guarantee)
@@ -228,7 +234,7 @@ static const char *fix_for(const struct report *report, enum guarantee guarantee
                 return "let the application run it in a box: mode strict, and no rule that "
                        "elevates it";
         if (guarantee == GUARANTEE_CGROUP || guarantee == GUARANTEE_CPU)
-                return report->obstacle != CGROUP_FINE ? cgroup_obstacle_fix(report->obstacle)
+                return obstacle != CGROUP_FINE ? cgroup_obstacle_fix(obstacle)
                        : guarantee == GUARANTEE_CPU
                                ? CPU_FIX
                                : "ask for it: \"require\": [\"cgroup\"] in the policy";
