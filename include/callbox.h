@@ -425,7 +425,8 @@ enum { CBX_STRICT, CBX_WARN, CBX_OFF };
  * box in every mode; it does not run. */
 enum { CBX_BOXED, CBX_ELEVATED, CBX_REFUSED };
 
-/* An array of them ends with one without a pattern; the first that fits counts. Does not grow. */
+/* An array of them ends with one without a pattern; of those that fit the first
+ * counts, but for one that refuses, which counts wherever it stands. Does not grow. */
 typedef struct cbx_rule {
         const char *pattern; /* the name of a tool, or one as of fnmatch(3): "git_*" */
         int means;           /* CBX_BOXED ... */

@@ -4,12 +4,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "policy/json_read.h"
+#include "tool/route.h"
+
 const char routes_help[] =
         "\n"
         "Where tools run; only here can that be said, never by a manifest or a client:\n"
         "  --mode MODE        strict: in a box (default); warn, off: without one\n"
         "  --elevate PATTERN  tools of this name run without a box, in every mode\n"
-        "  --refuse PATTERN   tools of this name do not run; the first that fits counts\n";
+        "  --refuse PATTERN   tools of this name do not run, elevated or not\n";
 
 static int take_mode(struct routes *routes, const char *mode, cbx_error *error)
 {
@@ -77,6 +80,39 @@ void routes_apply(struct routes *routes, cbx_toolbox_options *options)
         options->rules = routes->rules;
         options->log = print_log;
         options->log_userdata = routes;
+}
+
+const char *routes_option(const cbx_rule *rule)
+{
+        return rule->means == CBX_ELEVATED ? "--elevate" : "--refuse";
+}
+
+void routes_tell_unused(const struct routes *routes, cbx_toolbox *toolbox)
+{
+        _cleanup_free_ char *text = NULL;
+        _cleanup_json_ json_t *list = NULL;
+
+        if (routes->n_rules == 0 || cbx_toolbox_list(toolbox, NULL, &text, NULL) < 0)
+                return;
+        list = json_loads(text, 0, NULL);
+        for (size_t i = 0; list && i < routes->n_rules; i++) {
+                const cbx_rule *rule = &routes->rules[i];
+                char shown[128];
+                bool used = false;
+                const json_t *tool;
+                size_t j;
+
+                json_array_foreach(list, j, tool)
+                {
+                        used |= route_fits(rule, json_string_value(json_object_get(tool, "name")));
+                }
+                if (used)
+                        continue;
+                snprintf(shown, sizeof(shown), "%s", rule->pattern);
+                text_make_showable(shown);
+                fprintf(stderr, "callbox: warning: %s %s: there is no such tool\n",
+                        routes_option(rule), shown);
+        }
 }
 
 const char *routes_warning(const struct routes *routes)

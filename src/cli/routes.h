@@ -7,7 +7,7 @@
 
 struct routes {
         int mode;        /* CBX_STRICT ... */
-        cbx_rule *rules; /* in the order in which they were given; NULL: none */
+        cbx_rule *rules; /* as they were given; NULL: none */
         size_t n_rules;
         bool quiet; /* nobody is told of a tool that should have had a box */
 };
@@ -20,6 +20,12 @@ void routes_free(struct routes *routes);
 
 /* Let a toolbox be opened with them. */
 void routes_apply(struct routes *routes, cbx_toolbox_options *options);
+
+/* The option that a rule was given by. */
+const char *routes_option(const cbx_rule *rule);
+
+/* Tell on stderr which of them fit no tool there: most often they are misspelled. */
+void routes_tell_unused(const struct routes *routes, cbx_toolbox *toolbox);
 
 /* Say before anything runs that something will run without a box; NULL: nothing will. */
 const char *routes_warning(const struct routes *routes);

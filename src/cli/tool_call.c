@@ -136,6 +136,8 @@ static int open_tools(struct tool_command *command, struct box_of_tools *tools, 
                 r = cbx_toolbox_load(tools->toolbox, command->tools, error);
         if (r == 0)
                 r = python_options_load(&command->python, tools->toolbox, error);
+        if (r == 0)
+                routes_tell_unused(&command->routes, tools->toolbox);
         return r;
 }
 

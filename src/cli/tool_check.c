@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* callbox tool check: every mistake in every manifest, with file, place and fix. */
 #include <dirent.h>
-#include <fnmatch.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -269,11 +268,11 @@ static void check_rules(struct check *check)
 
         for (size_t i = 0; i < routes->n_rules; i++) {
                 const cbx_rule *rule = &routes->rules[i];
-                const char *option = rule->means == CBX_ELEVATED ? "--elevate" : "--refuse";
+                const char *option = routes_option(rule);
                 bool used = false;
 
                 for (size_t j = 0; j < check->n_tools; j++)
-                        used |= fnmatch(rule->pattern, check->tools[j]->name, 0) == 0;
+                        used |= route_fits(rule, check->tools[j]->name);
                 if (used)
                         continue;
                 check->n_mistakes++;

@@ -104,8 +104,9 @@ int tool_check_python(struct tool_command *command, const char *place)
                 code = 1;
         } else if (print_good(command, toolbox, place, report, &error) < 0) {
                 code = cli_fail("out of memory");
-        } else if (print_left(command, toolbox, place, report)) {
-                code = 1;
+        } else {
+                code = print_left(command, toolbox, place, report) ? 1 : 0;
+                routes_tell_unused(&command->routes, toolbox);
         }
         if (code != EXIT_CALLBOX && command->json && cli_print_json(report, STDOUT_FILENO) != 0)
                 code = EXIT_CALLBOX;

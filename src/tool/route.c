@@ -179,12 +179,25 @@ bool routing_is_plain(const struct routing *routing)
 
 /* ---- The decision ---- */
 
+bool route_fits(const cbx_rule *rule, const char *name)
+{
+        return strcmp(rule->pattern, name) == 0 || fnmatch(rule->pattern, name, 0) == 0;
+}
+
+/* A refusal counts wherever it stands: what somebody wants not to run, no pattern before it runs.
+ */
 static const cbx_rule *find_rule(const cbx_rule *rules, const char *name)
 {
-        for (; rules && rules->pattern; rules++)
-                if (strcmp(rules->pattern, name) == 0 || fnmatch(rules->pattern, name, 0) == 0)
-                        return rules;
-        return NULL;
+        const cbx_rule *first = NULL;
+
+        for (; rules && rules->pattern; rules++) {
+                if ((first && rules->means != CBX_REFUSED) || !route_fits(rules, name))
+                        continue;
+                first = rules;
+                if (rules->means == CBX_REFUSED)
+                        break;
+        }
+        return first;
 }
 
 static struct route to_nobody(const char *reason)

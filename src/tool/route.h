@@ -42,6 +42,8 @@ bool routing_is_plain(const struct routing *routing);
 
 struct route routing_decide(const struct routing *routing, const char *name,
                             enum tool_route manifest);
+/* Is it a rule for a tool of this name? */
+bool route_fits(const cbx_rule *rule, const char *name);
 /* "box", "host", "nobody" */
 const char *route_str(int to);
 

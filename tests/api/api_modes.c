@@ -57,11 +57,13 @@ static const cbx_guarantee *find(const cbx_guarantee *const *list, const char *n
 
 static void decisions(struct api *api)
 {
-        const cbx_rule rules[] = {
-                { "git_push", CBX_REFUSED, NULL }, { "git_*", CBX_ELEVATED, NULL },
-                { "read", CBX_BOXED, "landlock" }, { "*", CBX_BOXED, NULL },
-                { "read", CBX_REFUSED, NULL },     { NULL, 0, NULL }
-        };
+        const cbx_rule rules[] = { { "git_push", CBX_REFUSED, NULL },
+                                   { "git_*", CBX_ELEVATED, NULL },
+                                   { "read", CBX_BOXED, "landlock" },
+                                   { "*", CBX_BOXED, NULL },
+                                   { "read", CBX_ELEVATED, NULL },
+                                   { "git_gc", CBX_REFUSED, NULL },
+                                   { NULL, 0, NULL } };
         static const struct {
                 int mode;
                 const char *tool;
@@ -70,6 +72,7 @@ static void decisions(struct api *api)
         } cases[] = {
                 { CBX_STRICT, "git_push", CBX_TO_NOBODY, "Tool is refused by the application", "" },
                 { CBX_OFF, "git_push", CBX_TO_NOBODY, "Tool is refused by the application", "" },
+                { CBX_OFF, "git_gc", CBX_TO_NOBODY, "Tool is refused by the application", "" },
                 { CBX_STRICT, "git_log", CBX_TO_HOST, "Tool is marked as elevated", "host" },
                 { CBX_WARN, "git_log", CBX_TO_HOST, "Tool is marked as elevated", "host" },
                 { CBX_OFF, "read", CBX_TO_HOST, "Mode is off", "host" },
@@ -539,7 +542,8 @@ static void own_backend(struct api *api)
 }
 
 const struct api_test modes_tests[] = {
-        { "a mode and rules decide where a tool runs, the first rule that fits", decisions },
+        { "a mode and rules decide where a tool runs: one that refuses, then the first that fits",
+          decisions },
         { "modes, rules and backends that make no sense are refused by name", wrong_options },
         { "tools run where mode, rule and manifest send them, and the report says so", routes },
         { "a toolbox without a mode and rules is as it was", nothing_said },
