@@ -7,6 +7,7 @@ whether what is promised before a call is what its report says."""
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -91,14 +92,12 @@ def function(user):
         equal((done.code, done.out, b"1 of 1: done" in done.err, b"NO BOX" in done.err), (0, b'{"A":"B"}\n', True, bool(options)), f"with {options}: {done.err!r}")
 
 
-@for_people("a refused tool does not run, whatever comes behind; the first rule counts")
+@for_people("a refused tool does not run, whatever stands before or behind")
 def refused(user):
     folder = folder_of(*TOOLS, manifest("never", run=LOOK, route="refused"), manifest("always", run=LOOK, route="boxed"), user=user)
-    for options in (["--refuse", "look"], ["--mode", "off", "--refuse", "look"], ["--refuse", "l*", "--elevate", "look"]):
+    for options in (["--refuse", "look"], ["--mode", "off", "--refuse", "look"], ["--refuse", "l*", "--elevate", "look"], ["--elevate", "look", "--refuse", "l*"]):
         done = tool("call", "--tools", folder, *options, "look", user=user)
         equal((done.code, done.out, done.err.decode()), (3, b"", "callbox: look: Tool is refused by the application\n"), f"with {options}")
-    done = tool("call", "--tools", folder, "--elevate", "look", "--refuse", "look", "look", user=user)
-    equal((done.code, done.out.decode()), (0, OPEN), "elevated first")
     done = tool("call", "--tools", folder, "--mode", "off", "never", user=user)
     equal((done.code, done.err.decode()), (3, "callbox: never: Tool is refused by its manifest\n"), "refused by its manifest")
     done = tool("call", "--tools", folder, "--elevate", "*", "always", user=user)
@@ -118,6 +117,9 @@ def listed():
     equal(tool("check", folder, "--elevate", "look", "--refuse", "o*").code, 0, "the exit code of a check")
     found = tool("check", "--json", folder, "--elevate", "lok").report
     equal([item["mistakes"][0]["where"] for item in found if item["mistakes"]], ["--elevate"], "mistakes as JSON")
+    for command in (["list", "--tools", folder], ["call", "--tools", folder, "look"]):
+        done = tool(*command[:3], "--refuse", "nope", "--elevate", "look_m*", *command[3:])
+        equal((done.code, [line for line in done.err.decode().splitlines() if "no such tool" in line]), (0, ["callbox: warning: --refuse nope: there is no such tool"]), f"{command}")
     for words, wanted in ((["--mode", "of"], 'there is no mode "of"'), (["--mode"], "--mode"), (["--elevate", ""], "--elevate"), (["--elevate"], "--elevate")):
         done = tool("call", "--tools", folder, *words, *(["look"] if len(words) == 2 else []))
         check(done.code == 125 and wanted in done.err.decode(), f"{words}: {done.brief()}")
@@ -260,6 +262,46 @@ def served_off():
     check(b"NO BOX: tools run with all rights of this user (--mode off)" in server.errors, f"the server says {server.errors!r}")
 
 
+@for_people("callbox mcp says of itself what is so in each mode, and kept output is where all its tools find it")
+def served_words(user):
+    boxed, unboxed = "in a sandbox of its own", "without a sandbox"
+    long = {"command": "seq 200000"}
+    cases = [
+        ([], [boxed], {"run_command": boxed, "run_python": boxed}),
+        (["--mode", "off"], [unboxed], {"run_command": unboxed, "run_python": unboxed}),
+        (["--mode", "warn"], [unboxed], {"run_command": unboxed, "run_python": unboxed}),
+        (["--elevate", "run_command"], [boxed, unboxed], {"run_command": unboxed, "run_python": boxed}),
+        (["--elevate", "run_command", "--refuse", "run_c*"], [boxed, unboxed], {"run_python": boxed}),
+    ]
+    for options, told, tools in cases:
+        with mcp_client.Server("--files", *options, user=user) as server:
+            words = server.greet()["instructions"]
+            equal([each for each in (boxed, unboxed) if each in words], told, f"with {options} the instructions {words!r}")
+            found = {each["name"]: each for each in server.result("tools/list")["tools"]}
+            for name, wanted in tools.items():
+                said = found[name]["description"]
+                equal([each for each in (boxed, unboxed) if each in said], [wanted], f"with {options} {name} is described: {said!r}")
+                equal(found[name]["annotations"]["openWorldHint"], wanted == unboxed, f"with {options} the hint of {name}")
+            if "run_command" not in tools:
+                check(server.call("run_command", long)["isError"], "a refused tool runs")
+                continue
+            answer = server.call("run_command", long)
+            check("there is no box" not in json.dumps(answer), f"with {options} there is a warning: {json.dumps(answer)[-2000:]}")
+            kept = re.search(r"is in (/\S+) for run_command", json.dumps(answer))[1]
+            check(os.path.dirname(kept) in words, f"with {options} {kept} is not where the instructions say")
+            for reader, arguments in (("run_command", {"command": f"tail -n 1 {kept}"}), ("run_python", {"code": f"print(open('{kept}').read().split()[-1])"}), ("read_file", {"path": kept, "first": 200000})):
+                check("200000" in mcp_client.good(server.call(reader, arguments)), f"with {options} {reader} does not find {kept}")
+        equal(b"no such tool" in server.errors, False, f"with {options} the server says {server.errors!r}")
+
+
+@case("callbox mcp tells once which --elevate and --refuse fit none of its tools, before anything is asked")
+def served_misspelled():
+    with mcp_client.Server("--refuse", "nosuch", "--elevate", "run_comand", "--refuse", "run_p*") as server:
+        check("run_command" in {each["name"] for each in server.result("tools/list")["tools"]}, "it does not serve")
+    said = [line for line in server.errors.decode().splitlines() if "no such tool" in line]
+    equal(said, ["callbox: warning: --refuse nosuch: there is no such tool", "callbox: warning: --elevate run_comand: there is no such tool"], "what it says")
+
+
 # ---- A shared warden -------------------------------------------------------------------------
 
 
@@ -322,6 +364,11 @@ def missing(user):
     asked = harness.callbox(["policy", "capabilities", "--json", "--cpus", "0.5"], user=user, binary=CALLBOX, env=ENVIRONMENT, cwd="/")
     cpu = next(item for item in asked.report["guarantees"] if item["name"] == "cpu")
     equal((asked.code, asked.report["met"], bool(cpu["fix"])), (0, True, False) if cpu["enforced"] else (1, False, True), "a share")
+    if not cpu["enforced"]:  # a call is refused with the same fix
+        done = harness.callbox(["run", "--cpus", "0.5", "--", "true"], user=user, binary=CALLBOX, env=ENVIRONMENT, cwd="/")
+        check(done.code == 125 and cpu["fix"] in " ".join(done.err.decode().split()), f"{cpu['fix']!r} is not in {done.err!r}")
+    done = harness.callbox(["policy", "backends", "x"], user=user, binary=CALLBOX, env=ENVIRONMENT, cwd="/")
+    equal((done.code, done.out), (125, b""), f"policy backends x, which says {done.err!r},")
 
 
 if __name__ == "__main__":

@@ -129,7 +129,9 @@ static int show_kept(struct mcp *mcp, cbx_policy **policy, cbx_error *error)
         _cleanup_json_ json_t *json = policy_to_json(*policy);
         json_t *read = json_object_get(json_object_get(json, "files"), "read");
         cbx_policy *shown = NULL;
-        int r = read ? keep_open(plan_is_caged(*policy), &mcp->keep, error) : error_oom(error);
+        int r = read ? keep_open(plan_is_caged(*policy), routes_warning(&mcp->routes) != NULL,
+                                 &mcp->keep, error)
+                     : error_oom(error);
 
         if (r == 0 &&
             json_array_append_new(read, json_pack("{s:s, s:s}", "host", keep_directory(mcp->keep),
@@ -184,6 +186,8 @@ static int open_toolbox(struct mcp *mcp, cbx_error *error)
                 r = cbx_prepare(mcp->warden, policy, error);
         if (r == 0 && !mcp->no_builtin)
                 r = builtin_add(mcp->toolbox, policy, mcp->files, error);
+        if (r == 0)
+                routes_tell_unused(&mcp->routes, mcp->toolbox);
         return r;
 }
 
@@ -206,13 +210,28 @@ static void on_signal(evutil_socket_t signal, short what, void *context)
         event_base_loopbreak(mcp->base);
 }
 
-static const char instructions[] =
-        "Every call of a tool here runs in a sandbox of its own: nothing but files of the "
-        "workspace "
-        "is kept from one call to the next, neither processes nor variables. A call that failed "
-        "says what the policy refused and which option of callbox mcp would allow it; only the "
-        "user can change that, so tell him rather than look for a way around it. Output that is "
-        "too long for an answer is in a file below %s, which the answer names.";
+#define SANDBOX                                                                                    \
+        "runs in a sandbox of its own: nothing but files of the workspace is kept from one call "  \
+        "to the next, neither processes nor variables. A call that failed says what the policy "   \
+        "refused and which option of callbox mcp would allow it; only the user can change that, "  \
+        "so tell him rather than look for a way around it."
+#define NO_SANDBOX                                                                                 \
+        "without a sandbox, with all rights of the user who started this server: what it changes " \
+        "on this computer stays changed. Neither processes nor variables are kept from one call "  \
+        "to the next. "
+
+/* What a model is told: what is so here. */
+static const char *instruct(const struct routes *routes)
+{
+        if (routes->mode != CBX_STRICT)
+                return "A tool here runs " NO_SANDBOX
+                       "Only a tool whose manifest asks for a sandbox has one.";
+        if (routes_warning(routes))
+                return "A tool here that the user has not elevated " SANDBOX
+                       " A tool that he has elevated runs " NO_SANDBOX
+                       "The answer of such a call says so in its _meta (callbox/route).";
+        return "Every call of a tool here " SANDBOX;
+}
 
 static int open_server(struct mcp *mcp, cbx_error *error)
 {
@@ -221,7 +240,10 @@ static int open_server(struct mcp *mcp, cbx_error *error)
                                          .hooks = { .context = mcp, .broken = tell_broken } };
         int r;
 
-        if (asprintf(&mcp->instructions, instructions, keep_shown(mcp->keep)) < 0) {
+        if (asprintf(&mcp->instructions,
+                     "%s Output that is too long for an answer is in a file below %s, which the "
+                     "answer names.",
+                     instruct(&mcp->routes), keep_shown(mcp->keep)) < 0) {
                 mcp->instructions = NULL;
                 return error_oom(error);
         }

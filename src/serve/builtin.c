@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tool/toolbox.h"
+
 /* Written by the build: run_command_text, run_python_manifest, run_python_text. */
 #include "run_command_manifest.h"
 #include "run_python.h"
@@ -79,7 +81,7 @@ int builtin_text(const cbx_report *report, const cbx_result *result, struct buff
 /* ---- What a model is told ---- */
 
 /* Where a call starts, what it may do and for how long: what the manifest does not know. */
-static json_t *describe(const cbx_policy *policy, const char *what)
+static json_t *describe(const cbx_policy *policy, bool unboxed, const char *what)
 {
         static const char *const networks[] = {
                 [POLICY_NETWORK_NONE] = "there is no network",
@@ -91,6 +93,13 @@ static json_t *describe(const cbx_policy *policy, const char *what)
         for (size_t i = 0; i < policy->n_paths; i++)
                 if (policy->paths[i].workspace)
                         workspace = policy->paths[i].host;
+        if (unboxed)
+                return json_sprintf(
+                        "%s It runs without a sandbox, with all rights of the user who started "
+                        "this server: what it changes on this computer stays changed. It is ended "
+                        "after %g seconds, and processes that it leaves behind are ended with "
+                        "it.%s",
+                        what, policy->limits.wall, workspace ? " It starts in the workspace." : "");
         return json_sprintf(
                 "%s It runs in a sandbox of its own: the system is read-only, %s, it is ended "
                 "after %g seconds, and processes that it leaves behind are ended with it. %s",
@@ -101,7 +110,7 @@ static json_t *describe(const cbx_policy *policy, const char *what)
 }
 
 /* Fit a manifest to the policy that it will run under. */
-static int fit(json_t *manifest, const cbx_policy *policy)
+static int fit(json_t *manifest, const cbx_policy *policy, bool unboxed)
 {
         const char *what = json_string_value(json_object_get(manifest, "description"));
         json_t *properties =
@@ -109,10 +118,11 @@ static int fit(json_t *manifest, const cbx_policy *policy)
         json_t *timeout = json_object_get(properties, "timeout");
         json_t *hints = json_object_get(manifest, "annotations");
 
-        if (json_object_set_new(manifest, "description", describe(policy, what)) < 0 ||
+        if (json_object_set_new(manifest, "description", describe(policy, unboxed, what)) < 0 ||
             json_object_set_new(timeout, "maximum", json_real(policy->limits.wall)) < 0 ||
             json_object_set_new(hints, "openWorldHint",
-                                json_boolean(policy->network == POLICY_NETWORK_HOST)) < 0)
+                                json_boolean(unboxed || policy->network == POLICY_NETWORK_HOST)) <
+                    0)
                 return -ENOMEM;
         return 0;
 }
@@ -125,16 +135,22 @@ bool builtin_is_taken(cbx_toolbox *toolbox, const char *name)
         return name && cbx_toolbox_get(toolbox, name, &tool, NULL) == 0;
 }
 
+static bool is_unboxed(const cbx_toolbox *toolbox, const char *name)
+{
+        return routing_decide(&toolbox->routing, name, TOOL_ROUTE_OPEN).to == CBX_TO_HOST;
+}
+
 static int add(cbx_toolbox *toolbox, const cbx_policy *policy, const char *written,
                const char *program, cbx_error *error)
 {
         _cleanup_json_ json_t *manifest = json_loads(written, 0, NULL);
         _cleanup_free_ char *text = NULL;
         json_t *server = json_object_get(json_object_get(manifest, "run"), "server");
+        const char *name = json_string_value(json_object_get(manifest, "name"));
 
-        if (builtin_is_taken(toolbox, json_string_value(json_object_get(manifest, "name"))))
+        if (builtin_is_taken(toolbox, name))
                 return 0;
-        if (!manifest || fit(manifest, policy) < 0 ||
+        if (!manifest || fit(manifest, policy, is_unboxed(toolbox, name)) < 0 ||
             (program && json_array_append_new(server, json_string(program)) < 0))
                 return error_oom(error);
         text = json_write(manifest, 0);

@@ -13,7 +13,7 @@
 
 struct keep {
         struct keep_place place;
-        bool caged;
+        const char *shown; /* NULL: as on the host */
         char names[FILES_MAX][KEEP_NAME];
         size_t next;
 };
@@ -47,7 +47,7 @@ static bool is_open_to_all(const char *directory)
         return false;
 }
 
-int keep_open(bool caged, struct keep **ret_keep, cbx_error *error)
+int keep_open(bool caged, bool unboxed, struct keep **ret_keep, cbx_error *error)
 {
         const char *variables[] = { "XDG_RUNTIME_DIR", "TMPDIR" }, *parent = NULL;
         struct keep *keep = calloc(1, sizeof(*keep));
@@ -64,7 +64,7 @@ int keep_open(bool caged, struct keep **ret_keep, cbx_error *error)
         }
         parent = parent ? parent : "/tmp";
         keep_place_sweep(parent);
-        keep->caged = caged;
+        keep->shown = caged || unboxed ? NULL : KEEP_SHOWN;
         r = keep_place_make(parent, secret, &keep->place);
         if (r < 0) {
                 free(keep);
@@ -82,7 +82,7 @@ const char *keep_directory(const struct keep *keep)
 
 const char *keep_shown(const struct keep *keep)
 {
-        return keep->caged ? keep->place.inner : KEEP_SHOWN;
+        return keep->shown ? keep->shown : keep->place.inner;
 }
 
 /* ---- Streams ---- */

@@ -19,8 +19,9 @@
 
 struct keep;
 
-/* `caged`: boxes have no mounts, and see it where it is on the host. */
-int keep_open(bool caged, struct keep **ret_keep, cbx_error *error);
+/* `caged`: boxes have no mounts; `unboxed`: some tools run without a box. Then all see it where it
+ * is on the host. */
+int keep_open(bool caged, bool unboxed, struct keep **ret_keep, cbx_error *error);
 struct keep *keep_close(struct keep *keep);
 /* On the host; and for boxes. */
 const char *keep_directory(const struct keep *keep);
