@@ -255,6 +255,34 @@ def held_told(user):
             check("held: by --hold" in told and "more protected names" not in told, f"{box}, {command}: {told}")
 
 
+@for_people("over MCP as well, of the files that tools are made of; no option is named that could not help")
+def held_told_served(user):
+    top = place(user, "ws")
+    put(top / "ws/wt.py", 'def save(path: str, text: str) -> str:\n    "Save."\n    open(path, "w").write(text)\n    return "ok"\n', user)
+    with mcp_client.Server("--workspace", top / "ws", "--python-tools", top / "ws/wt.py", user=user) as server:
+        answer = server.call("save", {"path": str(top / "ws/wt.py"), "text": "x"})
+        text = answer["content"][0]["text"]
+        check(answer["isError"] and "held: by --hold" in text and "callbox itself goes by it" in text and "--write" not in text, text)
+        equal(mcp_client.good(server.call("save", {"path": "other", "text": "x"})), "ok", "another file")
+
+
+@for_people("a draft of a protected name is told by that name, and what hides a file holds its directory")
+def drafts_told(user):
+    top = place(user, "ws", "ws/.git", "ws/data")
+    put(top / "ws/.git/config", "", user)
+    put(top / "ws/data/key", "", user)
+    tried = [("echo x >.git/config.lock", "--unprotect .git/config (what"), ("echo x >.envrc.tmp", "--unprotect .envrc (what"), ("mv data d2", "--hide")]
+    for box in BOXES:
+        for command, wanted in tried if box == "namespaces" else tried[:2]:
+            hide = ["--hide", "data/key"] if box == "namespaces" else []  # which only mounts can
+            done = harness.callbox(["run", "--json", "--explain", "--box", box, "--workspace", ".", *hide, "--", "sh", "-c", command], user=user, cwd=top / "ws", binary=CALLBOX)
+            told = json.dumps(done.report["denials"])
+            check(wanted in told and "more protected names" not in told, f"{box}, {command}: {told}")
+        done = harness.callbox(["run", "--json", "--box", box, "--workspace", ".", "--unprotect", ".git/config", "--", "sh", "-c", tried[0][0]], user=user, cwd=top / "ws", binary=CALLBOX)
+        equal((done.report["code"], done.report["denials"]), (0, []), f"{box}: what was advised")
+        (top / "ws/.git/config.lock").unlink()
+
+
 # ---- S2: folders of manifests ------------------------------------------------------------------
 
 

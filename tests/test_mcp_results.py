@@ -201,6 +201,7 @@ def lines(user):
         equal([d["allow"] for d in result["structuredContent"]["denials"]], ["--unprotect .vscode", "--unprotect .claude", "--unprotect .envrc"], "the options")
         text = refused("head -c 100M /dev/zero >/tmp/x")
         check('space /tmp: ENOSPC; a policy with "limits": {"tmp_size": "128M"} would allow it (option: --tmp-size 128M)' in text, lambda: text)
+        check("; it is the host's system" in refused("echo x >/usr/x"), "why nothing allows it")
         text = refused("unshare -r true")
         check("no policy allows it" in text, lambda: text)
         script = "import socket\nfor i in range(1, 200):\n    try: socket.socket().connect((f'10.0.{i % 60}.1', i))\n    except OSError: pass\n1/0"

@@ -159,4 +159,7 @@ json_t *client_describe_backend(const char *name, const cbx_capability_list *lis
 /* Turn a report into what the caller sees; takes it over, also on failure (report.c). */
 int client_fill_report(struct report *report, cbx_report *ret_report, cbx_error *error);
 
+/* Why nothing would allow one of its denials, or "": cbx_denial has no room for it. */
+const char *client_denial_note(const cbx_report *report, size_t index);
+
 #endif

@@ -163,6 +163,13 @@ const cbx_denial *const *cbx_report_denials(const cbx_report *report)
         return owner->denial_list;
 }
 
+const char *client_denial_note(const cbx_report *report, size_t index)
+{
+        const struct owner *owner = report->owner;
+
+        return owner ? text_of(json_array_get(owner->report.denials, index), "note") : "";
+}
+
 const cbx_guarantee *const *cbx_report_guarantees(const cbx_report *report)
 {
         struct owner *owner = report->owner;

@@ -136,7 +136,12 @@ static int explain_list(const cbx_denial *denial, struct buffer *to)
                              others, denial->allow);
 }
 
-static int explain_denial(const cbx_denial *denial, struct buffer *to)
+static bool is_of_file(const cbx_denial *denial)
+{
+        return strcmp(denial->kind, "file") == 0 || strcmp(denial->kind, "protected") == 0;
+}
+
+static int explain_denial(const cbx_denial *denial, const char *note, struct buffer *to)
 {
         int r = buffer_printf(to, "\n- %s %s: %s", denial->kind, denial->what, denial->error);
 
@@ -147,6 +152,8 @@ static int explain_denial(const cbx_denial *denial, struct buffer *to)
         if (r == 0 && denial->policy[0])
                 return buffer_printf(to, "; a policy with %s would allow it (option: %s)",
                                      denial->policy, denial->allow);
+        if (r == 0 && note[0] && is_of_file(denial))
+                return buffer_printf(to, "; %s", note);
         return r < 0 ? r
                      : buffer_printf(to, "; %s",
                                      strcmp(denial->kind, "file") == 0 ? "not for a policy to allow"
@@ -167,7 +174,7 @@ static int explain_denials(const cbx_report *report, struct buffer *to)
                 if (n > DENIALS)
                         more++;
                 else if (r == 0)
-                        r = explain_denial(denials[i], to);
+                        r = explain_denial(denials[i], client_denial_note(report, i), to);
         }
         if (r == 0 && more > 0)
                 r = buffer_printf(to, "\n- and %zu more: all are in the report, under denials",

@@ -12,8 +12,8 @@
 #define ALIKE_MAX 3 /* of one directory or host are listed one by one */
 
 #define HELD                                                                                       \
-        "held: by --hold (\"hold\" in the policy), by a read-only rule, or since callbox itself "  \
-        "goes by it"
+        "held: by --hold or --hide (\"hold\" or \"hide\" in the policy), by a read-only rule, or " \
+        "since callbox itself goes by it"
 
 /* ---- One denial ---- */
 
@@ -265,14 +265,15 @@ static void directory_of(const char *path, char *room, size_t size)
         snprintf(room, size, "%.*s", (int)(n > 1 ? n - 1 : n), path);
 }
 
-/* Is it in what is mounted read-only since it is held? A rule that allows writing would not help.
- */
+/* Is it in what is mounted read-only within what is writable: what is held, what a tool is made of,
+ * a read-only rule? One that allows writing would not help. A warden has the guards alone. */
 static bool is_mounted_held(const struct plan *plan, const char *path)
 {
-        const struct plan_step *step = plan_step_for(plan, path);
-
-        return step && step->kind == PLAN_TREE && !step->writable && step->where &&
-               strcmp(step->where, "files.hold") == 0;
+        for (size_t i = 0; i < plan->n_guards; i++)
+                if (!*plan->guards[i].name && !plan->guards[i].hides &&
+                    plan_below(path, plan->guards[i].path))
+                        return true;
+        return false;
 }
 
 /* Returns false where there is nothing to say. */
@@ -395,6 +396,24 @@ static void explain_socket(struct denial *denial, const char *what, bool own)
 
 /* ---- Protected names ---- */
 
+/* A file that will take a protected name is kept from being made as well (plan_is_draft). */
+static const char *drafted_name(const struct plan *plan, const char *path)
+{
+        const char *slash = strrchr(path, '/');
+
+        for (size_t i = 0; slash && i < plan->n_guards; i++) {
+                const struct plan_guard *guard = &plan->guards[i];
+                const char *last = strrchr(guard->name, '/');
+
+                if (*guard->name &&
+                    (policy_anywhere(guard->name)
+                             ? plan_is_draft(last ? last + 1 : guard->name, slash + 1)
+                             : plan_is_draft(guard->path, path)))
+                        return guard->name;
+        }
+        return NULL;
+}
+
 /* The name to unprotect for a path: the protected name itself, or what lies above several. NULL
  * where it stands for many that have nothing in common but their directory (box/notify.c). */
 static const char *protected_name(const struct plan *plan, const char *path)
@@ -425,12 +444,12 @@ static bool is_held(const struct plan *plan, const char *path)
 }
 
 /* A policy has no list of what is not protected: it is the list of what is, without these. */
-static json_t *without_name(const struct plan *plan, const char *path)
+static json_t *without_name(const struct plan *plan, const char *path, const char *drafted)
 {
         json_t *names = json_array();
 
         for (char **name = plan->policy->protect; names && name && *name; name++) {
-                bool meant = false;
+                bool meant = drafted && strcmp(drafted, *name) == 0;
 
                 for (size_t i = 0; i < plan->n_guards; i++)
                         meant |= strcmp(plan->guards[i].name, *name) == 0 &&
@@ -441,6 +460,11 @@ static json_t *without_name(const struct plan *plan, const char *path)
                 }
         }
         return json_pack("{s:{s:o}}", "files", "protect", names);
+}
+
+static void allow_unprotected(struct denial *denial, json_t *policy, const char *name)
+{
+        allow_by(denial, policy, strchr(name, '*') ? "--unprotect '%s'" : "--unprotect %s", name);
 }
 
 /* ---- What the policy hides ---- */
@@ -541,11 +565,13 @@ static void add_trace(struct denials *denials, const struct box_trace *trace)
                 denial->kind = "protected";
                 name = protected_name(denials->plan, what);
                 if (name)
-                        allow_by(denial, without_name(denials->plan, what),
-                                 strchr(name, '*') ? "--unprotect '%s'" : "--unprotect %s", name);
+                        allow_unprotected(denial, without_name(denials->plan, what, NULL), name);
                 else if (is_held(denials->plan, what))
                         allow_by_nothing(denial, HELD);
-                else
+                else if ((name = drafted_name(denials->plan, what))) {
+                        allow_unprotected(denial, without_name(denials->plan, what, name), name);
+                        add_remark(denial, "what is made here is a draft of that name");
+                } else
                         allow_by_nothing(denial, "these are more protected names than are told");
                 denial->stem = stem_of(what);
                 break;
