@@ -314,6 +314,19 @@ FOLDERS = {
 }
 
 
+@for_people("S2 what --hold is advised for a folder of manifests helps, also of tools with policies of their own")
+def hold_advised(user):
+    top = place(user, "tools")
+    put(top / "tools/own.json", manifest("own", ["sh", "-c", "echo x >tools/new.json; echo x >beside"], policy={"files": {"workspace": "."}}), user)
+    for command in (["tool", "check", "tools"], ["tool", "check", "tools/own.json"]):
+        done = harness.callbox(command, user=user, cwd=top, binary=CALLBOX, env=tooling.ENVIRONMENT)
+        check(done.code == 1 and f"--hold {top}/tools".encode() in done.out, done.out)
+        done = harness.callbox([*command, "--hold", "tools"], user=user, cwd=top, binary=CALLBOX, env=tooling.ENVIRONMENT)
+        equal(done.code, 0, f"{command} with what it advises, which says {done.out!r},")
+    harness.callbox(["tool", "call", "--tools", "tools", "--hold", "tools", "own"], user=user, cwd=top, binary=CALLBOX, env=tooling.ENVIRONMENT)
+    equal((sorted(path.name for path in (top / "tools").iterdir()), (top / "beside").exists()), (["own.json"], True), "what the tool wrote")
+
+
 def linked(link, target):
     link.symlink_to(target)
     return link

@@ -478,6 +478,10 @@ def examples(user):
     code, found = checked(tools, user=user, cwd=place)
     equal((code, [item["mistakes"] for item in found.values()]), (0, [[]] * len(found)), "the mistakes")
     check(len(found) >= 5, f"only {sorted(found)}")
+    above = SCRATCH.directory(user)  # as in a checkout
+    shutil.copytree(tools, above / "examples/tools")
+    code, found = checked("examples/tools", user=user, cwd=above)
+    equal((code, [item["mistakes"] for item in found.values()]), (0, [[]] * len(found)), "the mistakes where a newcomer stands")
     (place / "a.txt").write_text("one two two three three three\n")
     SCRATCH.own(place / "a.txt", user)
 

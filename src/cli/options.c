@@ -529,14 +529,26 @@ int options_policy(struct options *options, cbx_error *error, cbx_policy **ret_p
         return r;
 }
 
+const json_t *options_held(const struct options *options)
+{
+        return json_object_get(json_object_get(options->policy, "files"), "hold");
+}
+
 int cli_guard_tools(const struct options *options, cbx_toolbox *toolbox, cbx_error *error)
 {
         int r = options->file ? toolbox_hold(toolbox, options->file, false) : 0;
+        const json_t *held;
+        size_t index;
 
         for (size_t i = 0; r == 0 && i < options->n_inputs; i++)
                 if (!inputs_is_stream(options->inputs[i].path))
                         r = toolbox_hold(toolbox, options->inputs[i].path,
                                          options->inputs[i].secret);
+        json_array_foreach(options_held(options), index, held)
+        {
+                if (r == 0 && json_is_string(held))
+                        r = toolbox_hold(toolbox, json_string_value(held), false);
+        }
         return r < 0 ? error_oom(error) : 0;
 }
 

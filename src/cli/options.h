@@ -51,7 +51,9 @@ int options_check_holds(const cbx_policy *policy, cbx_error *error);
  * command itself, and what was guarded. */
 int options_policy(struct options *options, cbx_error *error, cbx_policy **ret_policy);
 
-/* The same for the policies that tools bring along. */
+/* What --hold names: an array, or NULL. */
+const json_t *options_held(const struct options *options);
+/* The same for the policies that tools bring along, with what --hold names. */
 int cli_guard_tools(const struct options *options, cbx_toolbox *toolbox, cbx_error *error);
 
 /* Let an error name the option that the user typed rather than the JSON path it became. */

@@ -17,6 +17,7 @@ struct check {
         char directory[PATH_MAX], policies[PATH_MAX + 16];
         const char *folder; /* as it was spelled, or the directory of the file */
         cbx_policy *policy;
+        char **held;    /* by --hold, in all tools */
         json_t *names;  /* name → file */
         json_t *report; /* one object for each file */
         size_t n_files, n_mistakes;
@@ -169,7 +170,8 @@ static int check_file(struct check *check, const char *path)
                                       .server = function_server(tool_command_server()),
                                       .python = check->command->python.python,
                                       .answers = check->answers,
-                                      .policy = check->policy };
+                                      .policy = check->policy,
+                                      .hold = check->held };
         _cleanup_mistakes_ struct tool_mistakes mistakes = TOOL_MISTAKES_INIT;
         _cleanup_tool_ struct tool *tool = NULL;
         _cleanup_free_ char *text = NULL, *real = NULL;
@@ -238,6 +240,23 @@ static int check_directory(struct check *check, const char *path)
                 free(entries[i]);
         }
         free(entries);
+        return r;
+}
+
+/* As cli_guard_tools does for those who call. */
+static int read_held(struct check *check)
+{
+        const json_t *held;
+        size_t i;
+        int r;
+
+        check->held = list_new();
+        r = check->held ? 0 : -ENOMEM;
+        json_array_foreach(options_held(&check->command->options), i, held)
+        {
+                if (r == 0 && json_is_string(held))
+                        r = list_add(&check->held, json_string_value(held));
+        }
         return r;
 }
 
@@ -319,6 +338,8 @@ int tool_command_check(struct tool_command *command)
         } else {
                 r = find_places(&check, place, &directory);
                 if (r == 0)
+                        r = read_held(&check);
+                if (r == 0)
                         r = directory ? check_directory(&check, place) : check_file(&check, place);
                 if (r == 0)
                         check_rules(&check);
@@ -332,6 +353,7 @@ int tool_command_check(struct tool_command *command)
         for (size_t i = 0; i < check.n_tools; i++)
                 tool_unref(check.tools[i]);
         free(check.tools);
+        list_free(check.held);
         json_decref(check.names);
         json_decref(check.report);
         python_answers_free(check.answers);
