@@ -6,6 +6,7 @@ by their number; each has a control that shows what would happen without the fen
 
 import json
 import os
+import pathlib
 import select
 import shlex
 import socket
@@ -281,6 +282,56 @@ def drafts_told(user):
         done = harness.callbox(["run", "--json", "--box", box, "--workspace", ".", "--unprotect", ".git/config", "--", "sh", "-c", tried[0][0]], user=user, cwd=top / "ws", binary=CALLBOX)
         equal((done.report["code"], done.report["denials"]), (0, []), f"{box}: what was advised")
         (top / "ws/.git/config.lock").unlink()
+
+
+# ---- The current directory, by whatever name -------------------------------------------------
+
+
+@for_people("a current directory with a colon in its name is shown itself, not what its parts would name")
+def colon(user):
+    top = place(user, "a:/b", "real")
+    put(top / "a:/b/here", "here", user)
+    put(top / "real/secret", "s3cret", user)
+    (top / "a").symlink_to(top / "real")
+    done = run("sh", "-c", "cat here; ls /b 2>&1; true", user=user, cwd=top / "a:/b")
+    check(done.out.startswith(b"here") and b"secret" not in done.out, f"the box sees {done.out!r} ({done.err!r})")
+    done = harness.callbox(["run", "--workspace", f"{top}/a:/b", "--", "ls"], user=user, cwd=top / "a:/b", binary=CALLBOX, env=tooling.ENVIRONMENT)
+    check(done.code == 125 and b"secret" not in done.out and b":" in done.err, f"it is taken: {done.out!r} {done.err!r}")
+
+
+@for_people("a current directory whose name is no UTF-8 is shown, or is told, and is none of callbox's failures")
+def no_utf8(user):
+    top = place(user, "x")
+    odd = os.fsencode(top) + b"/caf\xe9"
+    os.mkdir(odd)
+    SCRATCH.own(pathlib.Path(os.fsdecode(odd)), user)
+    done = run("sh", "-c", "echo ran", user=user, cwd=os.fsdecode(odd))
+    equal((done.code, done.out), (0, b"ran\n"), f"the call, which says {done.err!r},")
+
+
+@for_people("what is named through /proc/self/cwd is held, and no link is followed there")
+def by_proc(user):
+    top = place(user, "w", "victim")
+    put(top / "w/p.json", {"files": {"workspace": str(top / "w")}}, user)
+    before = (top / "w/p.json").read_text()
+    done = run("sh", "-c", "echo x >p.json; mv p.json q.json; rm -f p.json; echo tried", options=["--policy", "/proc/self/cwd/w/p.json"], user=user, cwd=top)
+    equal((b"tried" in done.out, (top / "w/p.json").read_text()), (True, before), f"the policy, after {done.out!r} {done.err!r}")
+    put(top / "victim/f", "kept", user)
+    (top / "w/r.json").symlink_to(top / "victim/f")
+    done = harness.callbox(["run", "--workspace", "w", "--report", "/proc/self/cwd/w/r.json", "--", "true"], user=user, cwd=top, binary=CALLBOX, env=tooling.ENVIRONMENT)
+    equal((done.code, (top / "victim/f").read_text()), (125, "kept"), f"a report through a link ({done.err!r})")
+
+
+@for_people("--stdin of a FIFO is refused at once: nobody may ever write to it")
+def stdin_fifo(user):
+    top = place(user, "ws")
+    os.mkfifo(top / "ws/fifo")
+    SCRATCH.own(top / "ws/fifo", user)
+    for options in ([], ["--workspace", "."]):
+        began = time.monotonic()
+        done = harness.callbox(["run", *options, "--stdin", "fifo", "--", "cat"], user=user, cwd=top / "ws", binary=CALLBOX, env=tooling.ENVIRONMENT)
+        check(done.code == 125 and b"fifo" in done.err, f"{options}: {done.code} {done.err!r}")
+        check(time.monotonic() - began < 5 * harness.SLOW, f"{options}: it waited")
 
 
 # ---- S2: folders of manifests ------------------------------------------------------------------
