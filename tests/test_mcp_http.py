@@ -261,6 +261,33 @@ def legacy_sessions():
         equal(other.legacy("tools/list", session=False).status, 400, "status without a session")
 
 
+@case("legacy: what is kept of one session's output, another neither lists nor finds, in both kinds of box")
+def legacy_kept():
+    for box in ("namespaces", "landlock"):
+        with Server("--files", "--box", box) as server, server.client() as first, server.client() as second:
+            for client in (first, second):
+                client.initialize()
+
+            def call(client, name, arguments):
+                return client.legacy("tools/call", {"name": name, "arguments": arguments}).message["result"]
+
+            def said(result):
+                return "\n".join(block.get("text", "") for block in result["content"])
+
+            text = json.dumps(call(first, "run_command", {"command": "echo s3cret; seq 100000"}))
+            kept = re.search(r"is in (/\S+) for run_command", text)[1]
+            place, name = os.path.split(kept)
+            check("s3cret" in said(call(first, "run_command", {"command": f"head -n 1 {kept}"})), f"{box}: whoever was told reads it")
+            guess = re.sub(r"-[0-9a-f]{16}\.", ".", kept)
+            check(guess != kept, f"{box}: {kept} can be guessed")
+            tried = [("run_command", {"command": f"ls -a {place}; cat {place}/* {guess}; find {os.path.dirname(place)} -type f -exec cat {{}} +"}),
+                     ("run_python", {"code": f"import os\nprint(os.listdir({place!r}))"}), ("list_files", {"path": place}),
+                     ("search_files", {"pattern": "s3cret", "path": place}), ("read_file", {"path": guess})]  # fmt: skip
+            for tool, arguments in tried:
+                found = said(call(second, tool, arguments))
+                check(name not in found and not re.search("^s3cret", found, re.M), f"{box}: {tool} finds {found!r}")
+
+
 @case("legacy: versions")
 def legacy_versions():
     with shared().client() as client:
