@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import sys
+import tempfile
 
 import harness
 from harness import REPO, ROOT, callbox, case, check, equal, execute
@@ -206,6 +207,15 @@ def mcp_page():
     check(len(blocks) > 5, "there is hardly any JSON")
     for block in blocks:
         json.loads(block)
+
+
+@case("docs/mcp.md counts the other protected names as callbox does")
+def mcp_names():
+    with tempfile.TemporaryDirectory() as workspace:
+        done = callbox(["run", "--json", "--workspace", workspace, "--", "mkdir", ".git"], cwd="/")
+    denial = next(item for item in json.loads(done.out)["denials"] if item["kind"] == "protected")
+    others = len(json.loads(f"{{{denial['policy']}}}")["files"]["protect"])
+    equal(re.findall(r"has the other (\d+) names", text_of("docs", "mcp.md")), [str(others)], "the number")
 
 
 @case("callbox-policy(5) explains every key of the schema")
