@@ -353,7 +353,8 @@ def hoard(user):
             # What waits in them counts as memory.
             check("limits.memory" in said if result["isError"] else int(said) >= 0, lambda said=said: said)
             taken += result["isError"] or int(said) > 0
-        check(taken >= len(kinds), "they took nothing")
+        # Without namespaces some kinds are refused.
+        check(taken >= (1 if BOX else len(kinds)), f"they took nothing: {taken}")
 
 
 @for_people("S13 output that is kept is written where no call can put a link")

@@ -139,9 +139,12 @@ size_t text_make_printable(unsigned char *text, size_t n)
 
 void text_end_printable(unsigned char *begun, size_t n)
 {
-        size_t length = n == 0 || begun[0] < 0xe0 ? 2 : begun[0] < 0xf0 ? 3 : 4, bits;
-        uint32_t point = n == 0 ? 0 : begun[0] & (0xffU >> (length + 1));
+        size_t length = n == 0 ? 0 : begun[0] < 0xe0 ? 2 : begun[0] < 0xf0 ? 3 : 4, bits;
+        uint32_t point;
 
+        if (n == 0 || n >= length)
+                return;
+        point = begun[0] & (0xffU >> (length + 1));
         for (size_t i = 1; i < n; i++)
                 point = point << 6 | (begun[i] & 0x3f);
         bits = 6 * (length - n);

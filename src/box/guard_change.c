@@ -187,6 +187,7 @@ static int take_path(struct child *child, const struct seccomp_notif *call, int 
         int r = guard_resolve(child, call, dirfd, address, &path);
 
         ret->fd = ret->parent = -1;
+        ret->st = (struct statx){ 0 };
         for (int links = 0; r == 0; links++) {
                 ret->fd = openat(path.parent, path.name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
                 r = ret->fd < 0 ? -errno : guard_look(ret->fd, "", &ret->st);

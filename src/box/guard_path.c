@@ -344,7 +344,7 @@ int guard_resolve_from(struct child *child, const struct seccomp_notif *call, in
         _cleanup_fd_ int base = start;
         struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
                                 .resolve = RESOLVE_NO_MAGICLINKS };
-        char room[PATH_MAX], *slash;
+        char room[PATH_MAX] = "", *slash;
         size_t n;
         int r;
 

@@ -129,7 +129,7 @@ static void print(struct check *check, const char *path, const struct tool *tool
 {
         json_t *list = json_array();
 
-        if (!check->command->json && mistakes->n == 0)
+        if (!check->command->json && mistakes->n == 0 && tool)
                 printf("%s: good: %s\n", path, tool->name);
         for (size_t i = 0; i < mistakes->n; i++) {
                 const struct tool_mistake *item = &mistakes->items[i];

@@ -114,7 +114,7 @@ static int compare_values(const void *a, const void *b)
 static void fold_run(struct compact *c, size_t at, size_t n)
 {
         const size_t there = at + 1 + c->in[at].jt, else_there = at + n + c->in[at + n - 1].jf;
-        uint32_t values[BPF_MAXINSNS];
+        uint32_t values[BPF_MAXINSNS] = { 0 };
         struct sock_filter out[BPF_MAXINSNS];
         size_t n_out = 0;
 

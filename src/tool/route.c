@@ -110,7 +110,7 @@ static int take_rules(struct routing *routing, const cbx_rule *rules, cbx_error 
         char where[64];
         int r = 0;
 
-        while (rules[n].pattern && n < RULES_MAX)
+        while (n < RULES_MAX && rules[n].pattern)
                 n++;
         if (n == RULES_MAX)
                 return error_set(error, -E2BIG, "rules", "has no end: the last has no pattern");

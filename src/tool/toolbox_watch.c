@@ -215,7 +215,7 @@ static bool load_file(cbx_toolbox *toolbox, struct toolbox_folder *folder,
                 tool->file = strdup(file->name);
                 name = strdup(tool->name);
                 if (!tool->file || !name || tool_add_input(tool, real) < 0)
-                        r = error_oom(&error);
+                        r = -ENOMEM;
         }
         if (r == -ENOMEM)
                 error_oom(&error);

@@ -17,8 +17,8 @@ static void pack_steps(struct pack *pack, const struct plan *plan)
                 pack_number(pack, step->system);
                 pack_number(pack, step->directory);
                 pack_number(pack, step->writable);
-                pack_number(pack, step->size);
                 pack_number(pack, step->device);
+                pack_number(pack, step->size);
         }
 }
 
@@ -78,10 +78,10 @@ static int unpack_steps(struct unpack *unpack, struct fork_plan *ret)
                         .system = unpack_number(unpack),
                         .directory = unpack_number(unpack),
                         .writable = unpack_number(unpack),
-                        .size = unpack_number(unpack),
-                        .device = unpack_number(unpack),
                         .source = (char *)"",
                         .fd = -1,
+                        .device = unpack_number(unpack),
+                        .size = unpack_number(unpack),
                 };
         return 0;
 }

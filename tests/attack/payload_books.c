@@ -53,12 +53,14 @@ static void hear(int signal)
 /* A child that is waited for, with more page faults than those have that are not. */
 static void mask(void)
 {
-        static char pages[MASK_PAGES][4096];
         pid_t pid = (pid_t)syscall(SYS_clone, 0, NULL, NULL, NULL, NULL);
 
         if (pid == 0) {
-                for (int i = 0; i < MASK_PAGES; i++)
-                        *(volatile char *)pages[i] = 1;
+                volatile char *pages = mmap(NULL, MASK_PAGES * 4096L, PROT_READ | PROT_WRITE,
+                                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+                for (long i = 0; pages != MAP_FAILED && i < MASK_PAGES; i++)
+                        pages[i * 4096] = 1;
                 _exit(0);
         }
         waitpid(pid, NULL, __WALL);
