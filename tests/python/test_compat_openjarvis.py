@@ -14,7 +14,7 @@ import pytest
 from conftest import SECRET
 from test_run import processes, until
 
-from callbox import Policy
+from callbox import Policy, _inputs
 from callbox.compat import openjarvis
 from callbox.compat.openjarvis import SandboxResult, build_safe_env, kill_process_tree, run_sandboxed
 from callbox.compat.openjarvis_tools import CodeInterpreterTool, ShellExecTool
@@ -320,6 +320,7 @@ ASKS = "python3 -c 'import only_there, sys; print(only_there.WORD, sys.prefix)'"
 
 
 def test_commands_find_the_virtual_environment_of_their_path(tmp_path, monkeypatch):
+    monkeypatch.setattr(_inputs, "_written", set())  # other tests let boxes write above it
     folder = make_venv(tmp_path / "env")
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
     assert run_sandboxed(ASKS).stdout.split() == ["of", "the", "environment", str(tmp_path / "env")]
@@ -334,6 +335,7 @@ def test_commands_find_the_virtual_environment_of_their_path(tmp_path, monkeypat
 
 
 def test_commands_find_the_interpreters_of_pyenv(tmp_path, monkeypatch):
+    monkeypatch.setattr(_inputs, "_written", set())  # other tests let boxes write above it
     root = tmp_path / "pyenv"
     make_venv(root / "versions" / "9.9")
     (root / "shims").mkdir()

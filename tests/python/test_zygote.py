@@ -1014,7 +1014,7 @@ def test_many_calls_at_once_from_one_zygote(load):
     started = time.monotonic()
     assert [r.output for r in asyncio.run(main())] == [2 * n for n in range(200)]
     assert time.monotonic() - started < 60
-    assert len(zygotes(load.file.stem)) == 1
+    until(lambda: len(zygotes(load.file.stem)) == 1)  # the first calls had interpreters of their own
 
 
 def test_calls_that_need_a_box_of_their_own_kind_do_not_lose_it_to_others(load):
