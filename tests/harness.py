@@ -463,7 +463,8 @@ class HostState:
 
     @staticmethod
     def _cgroups():
-        """Those of callbox that nobody holds: who lives has a lock on his."""
+        """Those of callbox with processes in them that nobody holds: who lives has a lock on his, and an empty
+        one goes when groups are looked for next."""
         found = set()
         for base, names, _ in os.walk("/sys/fs/cgroup"):
             for path in (os.path.join(base, name) for name in names if "callbox" in name or "cbx" in name):
@@ -471,7 +472,8 @@ class HostState:
                     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
                     try:
                         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                        found.add(path)
+                        if pathlib.Path(path, "cgroup.procs").read_text():
+                            found.add(path)
                     finally:
                         os.close(fd)
         return found

@@ -175,12 +175,18 @@ int host_mounts(void)
         return n;
 }
 
-/* Whoever lives has a lock on his. */
+/* Whoever lives has a lock on his, and an empty one goes when groups are looked for next. */
 static bool is_left(const char *path)
 {
-        int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), list = -1;
         bool left = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
+        char byte;
 
+        if (left)
+                list = openat(fd, "cgroup.procs", O_RDONLY | O_CLOEXEC);
+        left = list >= 0 && read(list, &byte, 1) == 1;
+        if (list >= 0)
+                close(list);
         if (fd >= 0)
                 close(fd);
         return left;
