@@ -852,27 +852,11 @@ def own_link(user):
 
 # ---- S7: a warden's socket in a workspace ------------------------------------------------------
 
-TALK = """
-import os, socket, struct, sys, time
-end, won, tries = time.time() + float(sys.argv[2]), 0, 0
-while time.time() < end and not won:
-    tries += 1
-    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    try:
-        s.connect(sys.argv[1])
-        s.send(struct.pack("=IIQQ", 1, 0, 8, 5))
-        won += bool(s.recv(100))
-    except OSError:
-        pass
-    s.close()
-print("WON" if won else "held", tries)
-"""
-
 
 @for_people("S7 a warden's socket in the workspace is no way out of a box", alone=True)
 def race(user):
     top = place(user, "ws")
-    put(top / "ws/talk.py", TALK, user)
+    put(top / "ws/talk.py", tooling.TALK, user)
     command = [CALLBOX, "warden", "--socket", str(top / "ws/w.sock")]
     warden = subprocess.Popen(harness.as_user(command) if user else command, env=tooling.ENVIRONMENT)
     try:
@@ -894,7 +878,7 @@ def race(user):
 @for_people("S7 control: whoever asks no questions is reached where init's fence is left out, and not where it is there")
 def listener(user):
     top = place(user, "ws")
-    put(top / "ws/talk.py", TALK, user)
+    put(top / "ws/talk.py", tooling.TALK, user)
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
         os.chdir("/")
         server.bind(str(top / "ws/w.sock"))

@@ -22,7 +22,7 @@ import test_user_limits as limits  # noqa: E402
 from harness import Result, check, equal, wait_until  # noqa: E402
 from mcp_client import bad, good  # noqa: E402
 from suite import LANDLOCK, Tools  # noqa: E402
-from tooling import ENVIRONMENT, SCRATCH, manifest  # noqa: E402
+from tooling import ENVIRONMENT, SCRATCH, TALK, manifest  # noqa: E402
 
 harness.CASES.clear()  # those of the suites that lend their parts
 BOX = ("--box", "landlock") if LANDLOCK else ()
@@ -260,23 +260,6 @@ def policy(user):
     # Control: what is no policy of the server's is the model's to change.
     with mcp_client.Server("--workspace", ws, *BOX, user=user) as server:
         good(command(server, CHANGES["written"]))
-
-
-TALK = """
-import socket, struct, sys, time
-end, won, tries = time.time() + float(sys.argv[2]), 0, 0
-while time.time() < end and not won:
-    tries += 1
-    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    try:
-        s.connect(sys.argv[1])
-        s.send(struct.pack("=IIQQ", 1, 0, 8, 5))
-        won += bool(s.recv(100))
-    except OSError:
-        pass
-    s.close()
-print("WON" if won else "held", tries)
-"""
 
 
 @for_people("S7 the warden of a server, with its socket in the workspace, is no way out of a box", alone=True)

@@ -7,7 +7,6 @@ file be loaded all the same. This runs in a box."""
 from __future__ import annotations
 
 import abc
-import dataclasses
 import importlib.abc
 import importlib.machinery
 import inspect
@@ -125,41 +124,16 @@ def look(thing: Any) -> Optional[Foreign]:
 # ---- Stand-ins ----
 
 
-@dataclasses.dataclass
-class ToolSpec:
-    name: str
-    description: str
-    parameters: Dict[str, Any] = dataclasses.field(default_factory=dict)
-    category: str = ""
-    cost_estimate: float = 0.0
-    latency_estimate: float = 0.0
-    requires_confirmation: bool = False
-    timeout_seconds: float = 30.0
-    required_capabilities: List[str] = dataclasses.field(default_factory=list)
-    metadata: Dict[str, Any] = dataclasses.field(default_factory=dict)
-
-
-@dataclasses.dataclass
-class ToolResult:
-    tool_name: str
-    content: str
-    success: bool = True
-    usage: Dict[str, Any] = dataclasses.field(default_factory=dict)
-    cost_usd: float = 0.0
-    latency_seconds: float = 0.0
-    metadata: Dict[str, Any] = dataclasses.field(default_factory=dict)
-
-
 class BaseTool(abc.ABC):
     tool_id = ""
     is_local = True
 
     @property
     @abc.abstractmethod
-    def spec(self) -> ToolSpec: ...
+    def spec(self) -> Any: ...
 
     @abc.abstractmethod
-    def execute(self, **params: Any) -> ToolResult: ...
+    def execute(self, **params: Any) -> Any: ...
 
 
 class ToolRegistry:
@@ -181,6 +155,8 @@ def _jeeves_names() -> Dict[str, Any]:
 
 
 def _jarvis_names() -> Dict[str, Any]:
+    from .compat._openjarvis_types import ToolResult, ToolSpec
+
     return {cls.__name__: cls for cls in (BaseTool, ToolRegistry, ToolResult, ToolSpec)}
 
 

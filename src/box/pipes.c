@@ -48,15 +48,13 @@ static bool is_short(void)
 uint64_t pipes_in_flight(int process, const char *number)
 {
         static const char label[] = "\nscm_fds: ";
-        char text[512] = "", path[40];
-        _cleanup_fd_ int fd = -1;
+        char text[512], path[40];
         const char *at;
         uint64_t n = 0;
 
         text_copy(path, sizeof(path), "fdinfo/");
         text_copy(path + 7, sizeof(path) - 7, number);
-        fd = openat(process, path, O_RDONLY | O_CLOEXEC);
-        if (fd < 0 || read(fd, text, sizeof(text) - 1) <= 0)
+        if (watch_read(process, path, text, sizeof(text)) <= 0)
                 return 0;
         at = strstr(text, label);
         for (at = at ? at + strlen(label) : ""; *at >= '0' && *at <= '9'; at++)

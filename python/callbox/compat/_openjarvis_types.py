@@ -24,6 +24,8 @@ class ToolSpec:
     description: str
     parameters: Dict[str, Any] = dataclasses.field(default_factory=dict)
     category: str = ""
+    cost_estimate: float = 0.0
+    latency_estimate: float = 0.0
     requires_confirmation: bool = False
     timeout_seconds: float = 30.0
     required_capabilities: List[str] = dataclasses.field(default_factory=list)
