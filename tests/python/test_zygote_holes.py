@@ -428,7 +428,7 @@ def test_s25_a_zygote_that_wants_to_be_replaced_for_ever_is_done_without(load, t
     )
     for _ in range(8):
         box.call_sync("ok")
-    assert get(box, "ok") == 1
+    until(lambda: all(box.call_sync("ok").ok for _ in range(3)), 60)  # one that starts slowly takes a call more
     assert len(os.listdir(log)) <= 8, "zygotes that were started"
 
 
